@@ -1,0 +1,112 @@
+//! One try at carrying a message, and its name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::message::{InstanceId, Message, MessageId};
+use crate::outcome::Failure;
+use crate::time::Timestamp;
+
+/// The name of one try: `message.generation.attempt`. A carrying after a loss keeps it, so that the receiver
+/// can recognise what it already has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AttemptId {
+    /// Which message.
+    pub message: MessageId,
+    /// How often an operator had started it over.
+    pub generation: u32,
+    /// The number of the try; the first is 1.
+    pub attempt: u32,
+}
+
+impl AttemptId {
+    /// The name of the try that the message has before it, or is in the middle of.
+    pub fn of(message: &Message) -> Self {
+        Self { message: message.id.clone(), generation: message.generation, attempt: message.next_attempt() }
+    }
+}
+
+impl fmt::Display for AttemptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.message, self.generation, self.attempt)
+    }
+}
+
+impl FromStr for AttemptId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("not an attempt id (message.generation.attempt): {text:?}");
+        let mut parts = text.rsplitn(3, '.');
+        let attempt = parts.next().and_then(|n| n.parse().ok()).ok_or_else(bad)?;
+        let generation = parts.next().and_then(|n| n.parse().ok()).ok_or_else(bad)?;
+        let message = parts.next().and_then(|id| id.parse().ok()).ok_or_else(bad)?;
+        Ok(Self { message, generation, attempt })
+    }
+}
+
+/// What history keeps of a try that did not simply succeed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttemptRecord {
+    /// How often an operator had started the message over.
+    pub generation: u32,
+    /// The number of the try.
+    pub attempt: u32,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// When that was known.
+    pub at: Timestamp,
+    /// Who tried, if it is known.
+    pub instance: Option<InstanceId>,
+    /// What went wrong.
+    pub failure: Option<Failure>,
+}
+
+/// What a recorded try came to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Verdict {
+    /// Worth another try.
+    Failed = 0,
+    /// Never worth another.
+    Refused = 1,
+    /// Some recipients took it.
+    Partial = 2,
+    /// Nobody knows.
+    Lost = 3,
+    /// A result that came after somebody else had decided; it changed nothing.
+    Late = 4,
+}
+
+impl Verdict {
+    /// All verdicts.
+    pub const ALL: [Self; 5] = [Self::Failed, Self::Refused, Self::Partial, Self::Lost, Self::Late];
+
+    /// The verdict's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Partial => "partial",
+            Self::Lost => "lost",
+            Self::Late => "late",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempt_ids_are_written_and_read() {
+        let own = AttemptId { message: MessageId::own(9), generation: 2, attempt: 3 };
+        assert_eq!(own.to_string().parse(), Ok(own.clone()));
+        let row = AttemptId { message: MessageId::Row("log:a.b".into()), generation: 0, attempt: 1 };
+        assert_eq!(row.to_string(), "log:a.b.0.1");
+        assert_eq!(row.to_string().parse(), Ok(row));
+        for text in ["", "1.2", "x.1.2", "log:1.x.2", "log:1.1.-2"] {
+            assert!(text.parse::<AttemptId>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A transition as a value: core makes it, a store writes it, all of it or nothing.
+
+use std::sync::Arc;
+
+use crate::attempt::AttemptRecord;
+use crate::content::{Content, ContentHash, ContentSource};
+use crate::event::Event;
+use crate::message::Message;
+use crate::time::Timestamp;
+
+/// One change of one message. A store writes it only if the message still has the fence that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The fence that the message must still have.
+    pub expected_fence: u64,
+    /// The claim that this settles, where the claim's own worker writes it: a repeat is then recognised.
+    pub settles: Option<u64>,
+    /// The message as it stands afterwards, its fence raised.
+    pub message: Message,
+    /// What history keeps of the try.
+    pub attempt: Option<AttemptRecord>,
+    /// The content that replaces the old one.
+    pub content: Option<Box<Content>>,
+    /// The message that comes to be with this change: a dead letter.
+    pub spawn: Option<Box<NewRow>>,
+    /// Who did it, where a person did.
+    pub audit: Option<Audit>,
+    /// What to tell once it is committed.
+    pub event: Event,
+}
+
+/// A message that a store is to keep, with its content and its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRow {
+    /// The message.
+    pub message: Message,
+    /// Its content.
+    pub content: ContentSource,
+    /// The digest that its key remembers, if it has a key.
+    pub hash: Option<ContentHash>,
+    /// The message that comes to be with this one: a dead letter.
+    pub spawn: Option<Box<NewRow>>,
+    /// Whether the key may already be there, its message gone: the message comes back.
+    pub revives: bool,
+}
+
+/// A person's deed, kept in the transaction that did it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// Who: a key's name or a login, never a secret.
+    pub actor: Arc<str>,
+    /// What: `retry`, `cancel`, `dismiss`, `restore`, `pause`, `resume`.
+    pub action: &'static str,
+    /// To what: a message's id or a gate's key.
+    pub subject: Arc<str>,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Change {
+    /// A change to `message`, which was read with `expected_fence` and has been altered since.
+    pub(crate) fn new(expected_fence: u64, mut message: Message, event: Event) -> Self {
+        message.fence = expected_fence + 1;
+        Self {
+            expected_fence,
+            settles: None,
+            message,
+            attempt: None,
+            content: None,
+            spawn: None,
+            audit: None,
+            event,
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What an outcome says about the destination, beyond the one message.
+
+use crate::gate::{Closed, GateKey, Scope};
+use crate::outcome::{Blame, Failure, Outcome, Until};
+use crate::route::{OnAuthError, Route};
+use crate::time::Timestamp;
+
+/// What the connection to a destination has just shown.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// It answered, whatever it said.
+    Answered,
+    /// It could not be reached.
+    Unreachable,
+    /// Nothing was tried.
+    Silent,
+}
+
+/// An outcome with its consequences for everybody who goes to the same destination.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Consequence {
+    /// The outcome for the message itself.
+    pub outcome: Outcome,
+    /// The gate that closes for all, and how.
+    pub close: Option<(GateKey, Closed, &'static str)>,
+    /// What the breaker learns.
+    pub sign: Sign,
+}
+
+/// Works out what an outcome means for the message's destination.
+pub fn consequence(outcome: Outcome, destination: &str, route: &Route, now: Timestamp) -> Consequence {
+    let sign = sign(&outcome);
+    let (outcome, close) = match outcome {
+        Outcome::Failed(failure) => failed(failure, destination, route, now),
+        other => (other, None),
+    };
+    Consequence { outcome, close, sign }
+}
+
+fn failed(
+    failure: Failure,
+    destination: &str,
+    route: &Route,
+    now: Timestamp,
+) -> (Outcome, Option<(GateKey, Closed, &'static str)>) {
+    match (failure.blame, failure.retry_after) {
+        (Blame::Credential, _) => {
+            let key = GateKey::hold(Scope::Destination, destination);
+            let close = Some((key.clone(), Closed::Held, "the destination does not accept the login"));
+            let outcome = match route.on_auth_error {
+                OnAuthError::Hold => Outcome::Deferred {
+                    until: Until::Opens(key),
+                    reason: "login refused: destination held".into(),
+                },
+                OnAuthError::RefuseAndHold => Outcome::Refused(failure),
+            };
+            (outcome, close)
+        }
+        (Blame::Throttle, Some(wait)) => {
+            let until = now.plus(wait.min(route.retry_after_max));
+            let key = GateKey::throttle(destination);
+            (
+                Outcome::Failed(failure),
+                Some((key, Closed::Throttled(until), "the destination asked to slow down")),
+            )
+        }
+        (Blame::Message | Blame::Connection | Blame::Throttle, _) => (Outcome::Failed(failure), None),
+    }
+}
+
+fn sign(outcome: &Outcome) -> Sign {
+    match outcome {
+        Outcome::Failed(failure) if failure.blame == Blame::Connection => Sign::Unreachable,
+        Outcome::Delivered { .. }
+        | Outcome::HandedOff
+        | Outcome::Partial(_)
+        | Outcome::Failed(_)
+        | Outcome::Refused(_) => Sign::Answered,
+        Outcome::Deferred { .. } | Outcome::Skipped { .. } | Outcome::Lost { .. } => Sign::Silent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settle::tests::route;
+    use std::time::Duration;
+
+    fn at(s: i64) -> Timestamp {
+        Timestamp::from_ms(s * 1_000)
+    }
+
+    #[test]
+    fn a_refused_login_holds_the_destination_and_costs_no_try() {
+        let failure = Failure::new("535 no").blaming(Blame::Credential);
+        let all = consequence(Outcome::Failed(failure.clone()), "mx", &route(), at(0));
+        assert!(matches!(all.outcome, Outcome::Deferred { until: Until::Opens(_), .. }));
+        assert_eq!(all.close.unwrap().0.as_str(), "hold:destination:mx");
+        let strict = Route { on_auth_error: OnAuthError::RefuseAndHold, ..route() };
+        let all = consequence(Outcome::Failed(failure.clone()), "mx", &strict, at(0));
+        assert_eq!(all.outcome, Outcome::Refused(failure));
+        assert!(all.close.is_some());
+    }
+
+    #[test]
+    fn a_plea_to_slow_down_holds_the_siblings_no_longer_than_allowed() {
+        let route = Route { retry_after_max: Duration::from_secs(60), ..route() };
+        let failure =
+            Failure::new("429").blaming(Blame::Throttle).with_retry_after(Duration::from_secs(3_600));
+        let all = consequence(Outcome::Failed(failure), "mx", &route, at(0));
+        assert_eq!(all.close.unwrap().1, Closed::Throttled(at(60)));
+        assert_eq!(all.sign, Sign::Answered);
+    }
+
+    #[test]
+    fn only_what_was_tried_speaks_of_the_connection() {
+        let sign = |outcome| consequence(outcome, "mx", &route(), at(0)).sign;
+        assert_eq!(sign(Outcome::Failed(Failure::new("x").blaming(Blame::Connection))), Sign::Unreachable);
+        assert_eq!(sign(Outcome::Refused(Failure::new("550"))), Sign::Answered);
+        assert_eq!(sign(Outcome::Lost { reason: "".into() }), Sign::Silent);
+        assert_eq!(sign(Outcome::Skipped { reason: "".into() }), Sign::Silent);
+    }
+}

@@ -1,0 +1,196 @@
+//! What can stand between a due message and its try, and how long.
+//!
+//! A gate with a known end moves the due time. A gate without one parks the message under the gate's key, out of
+//! the due index, until the gate opens.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::breaker::BreakerState;
+use crate::outcome::{Failure, Outcome, Until};
+use crate::time::Timestamp;
+
+/// The name of a gate: `what:scope:name`, such as `pause:route:email` or `breaker:destination:mx.example.org`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct GateKey(Arc<str>);
+
+/// What a gate stands before.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Every message of a route.
+    Route,
+    /// Every message to a destination.
+    Destination,
+    /// Every message of a sender.
+    Sender,
+    /// Every message of a campaign.
+    Campaign,
+    /// Every message of a workspace.
+    Workspace,
+}
+
+impl Scope {
+    /// All scopes.
+    pub const ALL: [Self; 5] =
+        [Self::Route, Self::Destination, Self::Sender, Self::Campaign, Self::Workspace];
+
+    /// The scope's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Route => "route",
+            Self::Destination => "destination",
+            Self::Sender => "sender",
+            Self::Campaign => "campaign",
+            Self::Workspace => "workspace",
+        }
+    }
+}
+
+impl GateKey {
+    /// The gate that a person closes and opens.
+    pub fn pause(scope: Scope, name: &str) -> Self {
+        Self(format!("pause:{}:{name}", scope.name()).into())
+    }
+
+    /// The gate that a credential error closes.
+    pub fn hold(scope: Scope, name: &str) -> Self {
+        Self(format!("hold:{}:{name}", scope.name()).into())
+    }
+
+    /// The gate that failing connections close.
+    pub fn breaker(destination: &str) -> Self {
+        Self(format!("breaker:destination:{destination}").into())
+    }
+
+    /// The gate that the destination itself closes for a while.
+    pub fn throttle(destination: &str) -> Self {
+        Self(format!("throttle:destination:{destination}").into())
+    }
+
+    /// The key that is written like this.
+    pub fn from_text(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// How the key is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for GateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A gate that isn't simply open, as the whole fleet sees it. An open gate has no record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateRecord {
+    /// Which gate.
+    pub key: GateKey,
+    /// Goes up with every change; a change names the one it read (0: there was no record).
+    pub version: u64,
+    /// Since when.
+    pub since: Timestamp,
+    /// Why, in words.
+    pub reason: Arc<str>,
+    /// What kind of closed it is.
+    pub closed: Closed,
+}
+
+/// The ways a gate can be closed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Closed {
+    /// A person paused it.
+    Paused,
+    /// A person or a credential error holds it.
+    Held,
+    /// The destination asked to be left alone until then.
+    Throttled(Timestamp),
+    /// Its breaker has tripped.
+    Breaker(BreakerState),
+}
+
+impl GateRecord {
+    /// Whether messages wait parked for this gate, rather than until a known time.
+    pub fn parks(&self) -> bool {
+        match &self.closed {
+            Closed::Paused | Closed::Held => true,
+            Closed::Throttled(_) => false,
+            Closed::Breaker(state) => state.parks(),
+        }
+    }
+}
+
+/// What a gate says about one message before one try.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Go.
+    Pass,
+    /// Not now.
+    Defer {
+        /// Until when.
+        until: Until,
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// Never mind.
+    Skip {
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// Never.
+    Refuse(Failure),
+}
+
+impl Verdict {
+    /// The outcome that stands in for the try, unless the gate lets it pass.
+    pub fn into_outcome(self) -> Option<Outcome> {
+        match self {
+            Self::Pass => None,
+            Self::Defer { until, reason } => Some(Outcome::Deferred { until, reason }),
+            Self::Skip { reason } => Some(Outcome::Skipped { reason }),
+            Self::Refuse(failure) => Some(Outcome::Refused(failure)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_read_like_what_they_are() {
+        assert_eq!(GateKey::pause(Scope::Route, "email").as_str(), "pause:route:email");
+        assert_eq!(GateKey::hold(Scope::Sender, "a@b").to_string(), "hold:sender:a@b");
+        assert_eq!(GateKey::breaker("mx"), GateKey::from_text("breaker:destination:mx"));
+        assert_eq!(GateKey::throttle("mx").as_str(), "throttle:destination:mx");
+    }
+
+    #[test]
+    fn only_a_gate_without_a_known_end_parks() {
+        let record = |closed| GateRecord {
+            key: GateKey::pause(Scope::Route, "r"),
+            version: 1,
+            since: Timestamp::default(),
+            reason: "".into(),
+            closed,
+        };
+        assert!(record(Closed::Paused).parks());
+        assert!(record(Closed::Held).parks());
+        assert!(!record(Closed::Throttled(Timestamp::MAX)).parks());
+    }
+
+    #[test]
+    fn a_closed_gate_is_written_and_read() {
+        for closed in [Closed::Paused, Closed::Held, Closed::Throttled(Timestamp::from_ms(5))] {
+            let text = serde_json::to_string(&closed).unwrap();
+            assert_eq!(serde_json::from_str::<Closed>(&text).unwrap(), closed);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The only place that reads the time or draws bits.
+#![allow(clippy::disallowed_methods, reason = "this is the clock")]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use redeliver_core::{InstanceId, MessageId, Timestamp};
+
+/// A future that ends when its time has come.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Says what time it is, how long this machine has been up, and wakes sleepers.
+pub trait Clock: Send + Sync + 'static {
+    /// The time of day. It decides what is due.
+    fn now(&self) -> Timestamp;
+
+    /// Time since some fixed moment, suspensions counted. It never jumps; it decides what a lease has left.
+    fn uptime(&self) -> Duration;
+
+    /// Ends when this much time has passed.
+    fn sleep(&self, span: Duration) -> Sleep;
+
+    /// Bits that nobody else has, for ids.
+    fn bits(&self) -> u128;
+
+    /// A fresh message id.
+    fn message_id(&self, now: Timestamp) -> MessageId {
+        let bytes = self.bits().to_le_bytes();
+        let mut bits = [0; 10];
+        bits.copy_from_slice(&bytes[..10]);
+        MessageId::fresh(now, bits)
+    }
+
+    /// A fresh instance id.
+    fn instance_id(&self) -> InstanceId {
+        InstanceId(self.bits() as u64)
+    }
+}
+
+/// The machine's clocks.
+#[derive(Debug)]
+pub struct WallClock {
+    /// The latest time ever told: the time of day may be set back, but we don't follow.
+    latest_ms: AtomicI64,
+    seed: u128,
+    drawn: AtomicU64,
+}
+
+impl WallClock {
+    /// A clock that never tells a time before `not_before`.
+    pub fn new(not_before: Timestamp) -> Arc<Self> {
+        let mut seed = [0; 16];
+        if getrandom::fill(&mut seed).is_err() {
+            // Without the system's randomness, the time and the process still tell ids apart.
+            let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |span| span.as_nanos());
+            seed = (nanos ^ (u128::from(std::process::id()) << 96)).to_le_bytes();
+        }
+        Arc::new(Self {
+            latest_ms: AtomicI64::new(not_before.as_ms()),
+            seed: u128::from_le_bytes(seed),
+            drawn: AtomicU64::new(0),
+        })
+    }
+}
+
+impl Clock for WallClock {
+    fn now(&self) -> Timestamp {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_ms(self.latest_ms.fetch_max(ms, Ordering::Relaxed).max(ms))
+    }
+
+    fn uptime(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    }
+
+    fn sleep(&self, span: Duration) -> Sleep {
+        Box::pin(tokio::time::sleep(span))
+    }
+
+    fn bits(&self) -> u128 {
+        let n = self.drawn.fetch_add(1, Ordering::Relaxed);
+        scramble(self.seed, n)
+    }
+}
+
+/// The n-th value of a sequence that never repeats: two rounds over a counter, keyed by the seed.
+fn scramble(seed: u128, n: u64) -> u128 {
+    let round = |key: u64, value: u64| {
+        let mut z = value.wrapping_add(key).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    let high = round(seed as u64, n);
+    let low = round((seed >> 64) as u64, high ^ n.rotate_left(32));
+    u128::from(high) << 64 | u128::from(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_never_goes_back() {
+        let ahead = Timestamp::from_ms(WallClock::new(Timestamp::default()).now().as_ms() + 3_600_000);
+        assert_eq!(WallClock::new(ahead).now(), ahead);
+    }
+
+    #[test]
+    fn bits_differ_and_two_clocks_draw_apart() {
+        let (a, b) = (WallClock::new(Timestamp::default()), WallClock::new(Timestamp::default()));
+        let drawn: std::collections::HashSet<u128> = (0..10_000).flat_map(|_| [a.bits(), b.bits()]).collect();
+        assert_eq!(drawn.len(), 20_000);
+    }
+
+    #[test]
+    fn uptime_moves_on() {
+        let clock = WallClock::new(Timestamp::default());
+        assert!(clock.uptime() <= clock.uptime());
+    }
+}

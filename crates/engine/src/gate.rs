@@ -1,0 +1,15 @@
+//! The port to whatever may stand between a due message and its try.
+
+use async_trait::async_trait;
+use redeliver_core::gate::Verdict;
+use redeliver_core::{Content, Message, Timestamp};
+
+/// Asked before every attempt. A check that can't be made defers; it doesn't kill.
+#[async_trait]
+pub trait Gate: Send + Sync + 'static {
+    /// The gate's name, as people see it in an explanation.
+    fn name(&self) -> &str;
+
+    /// What it says about this message now.
+    async fn check(&self, message: &Message, content: &Content, now: Timestamp) -> Verdict;
+}

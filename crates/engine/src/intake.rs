@@ -1,0 +1,48 @@
+//! The port to whatever feeds messages in.
+
+use async_trait::async_trait;
+use redeliver_core::MessageId;
+use redeliver_core::accept::NewMessage;
+
+use crate::stop::Stop;
+use crate::store::StoreError;
+
+/// Feeds messages in, at least once each. It acknowledges to its source only what the sink has answered for, sets
+/// aside what can't be understood, and never spins on it.
+#[async_trait]
+pub trait Intake: Send + Sync + 'static {
+    /// Feeds until told to stop. Returns only then, or when its source is gone for good.
+    async fn run(&self, sink: &dyn Sink, stop: Stop) -> Result<(), IntakeError>;
+}
+
+/// Takes what an intake brings. An answer means that everything in the batch is durable.
+#[async_trait]
+pub trait Sink: Send + Sync {
+    /// Takes a batch, with an answer for each in order.
+    async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError>;
+}
+
+/// What became of something new.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Accepted {
+    /// It is kept, and will reach an end.
+    New(MessageId),
+    /// It was said before: this is the first one.
+    Duplicate(MessageId),
+    /// It ended before and came back.
+    Reentered(MessageId),
+    /// Its key is known for another content.
+    Conflict(MessageId),
+    /// There is no such route.
+    NoRoute,
+}
+
+/// Why an intake ended.
+#[derive(Debug, thiserror::Error)]
+#[error("the intake {name} ended: {why}")]
+pub struct IntakeError {
+    /// Which intake.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}

@@ -1,0 +1,249 @@
+//! The port to whatever remembers messages. Batch-shaped, and without opinions: it writes what core decided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redeliver_core::accept::Known;
+use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::change::{Audit, NewRow};
+use redeliver_core::gate::{GateKey, GateRecord};
+use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
+
+/// Remembers messages. Every call is one transaction; an answer means that it is durable.
+///
+/// A call that fails may or may not have happened: every one can be said again.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Keeps new messages, each with its content, its key and its dead letter. A key that is known keeps the first
+    /// message and says what is known of it; an id that is there already answers [`Inserted::New`] once more.
+    async fn insert(&self, rows: Vec<NewRow>) -> Result<Vec<Inserted>, StoreError>;
+
+    /// Leases up to `limit` due messages of one lane to one instance, oldest due first, raising each fence.
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, StoreError>;
+
+    /// Records that a carrying is about to start; `false` if the claim isn't as it was, so that it must not.
+    async fn start(&self, claim: ClaimRef, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Moves the end of leases; `false` for each claim that is no longer held.
+    async fn renew(&self, claims: Vec<ClaimRef>, until_at: Timestamp) -> Result<Vec<bool>, StoreError>;
+
+    /// Writes changes, each only if its message still has the fence that was read.
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<Applied>, StoreError>;
+
+    /// Adds to a message's history without changing the message.
+    async fn note(&self, id: MessageId, record: AttemptRecord) -> Result<(), StoreError>;
+
+    /// Claimed messages whose lease is over, or whose instance is unknown or silent for too long.
+    async fn lapsed(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
+
+    /// Handed-off messages whose report is overdue.
+    async fn overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
+
+    /// Waiting and handed-off messages whose time has run out.
+    async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
+
+    /// The gates for which messages are parked.
+    async fn parked(&self) -> Result<Vec<GateKey>, StoreError>;
+
+    /// Lets up to `limit` messages parked for a gate wait for their due time again, oldest due first.
+    async fn release(&self, gate: GateKey, limit: usize) -> Result<usize, StoreError>;
+
+    /// All gates that aren't simply open.
+    async fn gates(&self) -> Result<Vec<GateRecord>, StoreError>;
+
+    /// Changes a gate, if it still has the version that was read.
+    async fn put_gate(&self, change: GateChange) -> Result<bool, StoreError>;
+
+    /// Deletes up to `limit` messages of a route that were put away (delivered, cancelled, dismissed) before
+    /// `before`, and keys that have outlived their messages for long enough.
+    async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError>;
+
+    /// Says that an instance lives. Others may take its messages once nothing was heard for `silent_max`.
+    async fn beat(
+        &self,
+        instance: InstanceId,
+        now: Timestamp,
+        silent_max: Duration,
+    ) -> Result<(), StoreError>;
+
+    /// Says that an instance is gone for good and holds nothing.
+    async fn leave(&self, instance: InstanceId) -> Result<(), StoreError>;
+
+    /// One message.
+    async fn get(&self, id: MessageId) -> Result<Option<Message>, StoreError>;
+
+    /// One message's content.
+    async fn content(&self, id: MessageId) -> Result<Option<Content>, StoreError>;
+
+    /// One message's history, oldest first.
+    async fn attempts(&self, id: MessageId) -> Result<Vec<AttemptRecord>, StoreError>;
+
+    /// Messages, newest first.
+    async fn list(&self, filter: Filter) -> Result<Vec<Message>, StoreError>;
+
+    /// How many messages stand where, in one snapshot.
+    async fn counts(&self, now: Timestamp) -> Result<Vec<Count>, StoreError>;
+
+    /// What people did, newest first.
+    async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError>;
+
+    /// Whether somebody outside this process has written since the last call. Only ever shortens a sleep.
+    async fn changed_outside(&self) -> Result<bool, StoreError>;
+}
+
+/// What became of one new row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inserted {
+    /// It is kept.
+    New,
+    /// Its key was said before; nothing was written.
+    Known(Box<Known>),
+}
+
+/// Which due messages to lease, to whom, and for how long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimRequest {
+    /// The route.
+    pub route: Name,
+    /// The lane.
+    pub lane: Lane,
+    /// At most this many.
+    pub limit: usize,
+    /// Only messages that lost a lease before, or only those that didn't.
+    pub kind: ClaimKind,
+    /// To whom.
+    pub instance: InstanceId,
+    /// The time that decides what is due.
+    pub now: Timestamp,
+    /// For how long.
+    pub lease: Duration,
+}
+
+/// The two kinds of due message.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ClaimKind {
+    /// Those that never lost a lease.
+    Trusted,
+    /// Those that did: they are claimed alone.
+    Suspect,
+}
+
+/// What a claim came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claims {
+    /// The messages, claimed, with their contents.
+    pub claimed: Vec<(Message, Content)>,
+    /// When the next message of this lane and kind is due, claimed ones aside.
+    pub next_due_at: Option<Timestamp>,
+}
+
+/// One claim of one message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClaimRef {
+    /// Which message.
+    pub id: MessageId,
+    /// The fence that the claim was given.
+    pub claim: u64,
+}
+
+/// What became of one change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Applied {
+    /// It is written.
+    Applied,
+    /// It was written before, by the same claim: the earlier answer was lost.
+    AlreadyMine,
+    /// Somebody else wrote first; the message as it stands now, if it still exists.
+    Superseded(Option<Box<Message>>),
+}
+
+/// A gate's new record, or its opening.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateChange {
+    /// Which gate.
+    pub key: GateKey,
+    /// The version that was read; 0 if there was no record.
+    pub expected_version: u64,
+    /// The new record; `None` opens the gate. The store sets its version.
+    pub record: Option<GateRecord>,
+    /// Who did it, where a person did.
+    pub audit: Option<Audit>,
+}
+
+/// What to delete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PruneRequest {
+    /// Of which route.
+    pub route: Name,
+    /// Put away before this.
+    pub before: Timestamp,
+    /// How long keys of deleted messages still answer; `None` = for ever.
+    pub key_retention: Option<Duration>,
+    /// The time.
+    pub now: Timestamp,
+    /// At most this many messages and as many keys.
+    pub limit: usize,
+}
+
+/// Which messages to list. Dismissed ones only if they are asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// Of this workspace.
+    pub workspace: Option<Name>,
+    /// Of this route.
+    pub route: Option<Name>,
+    /// In this state, by its word.
+    pub state: Option<&'static str>,
+    /// With this key.
+    pub key: Option<Arc<str>>,
+    /// Dismissed dead ones too.
+    pub with_dismissed: bool,
+    /// Older than this one.
+    pub after: Option<MessageId>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// How many messages of a lane stand in a state.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count {
+    /// The route.
+    pub route: Name,
+    /// The lane.
+    pub lane: Lane,
+    /// The state's word.
+    pub state: &'static str,
+    /// Why, for dead ones.
+    pub reason: Option<&'static str>,
+    /// How many. Dismissed ones don't count.
+    pub count: u64,
+    /// How many of the waiting ones are due and not parked.
+    pub due: u64,
+    /// How many of the waiting ones are parked.
+    pub parked: u64,
+}
+
+/// Why a store did not answer. The variants say what can be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It may work in a moment.
+    #[error("the store does not answer: {0}")]
+    Unavailable(String),
+    /// Somebody has to make room.
+    #[error("the store is full: {0}")]
+    Full(String),
+    /// Somebody has to repair it.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    /// The call makes no sense for this store.
+    #[error("the store cannot do this: {0}")]
+    Unfit(String),
+}
+
+impl StoreError {
+    /// Whether the same call may work later without anybody doing anything.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+}
