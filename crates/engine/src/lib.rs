@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod gate;
 pub mod intake;
+pub mod memory;
 pub mod stop;
 pub mod store;
 pub mod transport;
