@@ -3,10 +3,25 @@
 //! The ports are [`store`], [`transport`], [`intake`], [`gate`] and [`clock`]. Whether a message is retried or dead is
 //! never decided here, only in `redeliver_core::settle`.
 
+mod accept;
+mod apply;
+mod attempt;
+mod claim;
 pub mod clock;
+pub mod emit;
+pub mod engine;
 pub mod gate;
+mod gates;
 pub mod intake;
+mod life;
 pub mod memory;
+pub mod operate;
+mod prune;
+mod reap;
+mod run;
 pub mod stop;
 pub mod store;
 pub mod transport;
+mod work;
+
+pub use engine::{Engine, Line, Settings};

@@ -15,6 +15,11 @@ pub trait Transport: Send + Sync + 'static {
 
     /// Where this message would go, as breakers, holds and limits know it: a host, a queue, a cluster.
     fn destination(&self, envelope: &Envelope<'_>) -> Name;
+
+    /// The destination, where every message has the same: no more is then claimed than its limits admit.
+    fn fixed_destination(&self) -> Option<Name> {
+        None
+    }
 }
 
 /// One message as a transport sees it.

@@ -1,0 +1,121 @@
+//! Takes messages over: stored first, answered then.
+
+use async_trait::async_trait;
+use redeliver_core::accept::{Known, NewMessage, Repeat, Source, admit, repeat};
+use redeliver_core::change::NewRow;
+use redeliver_core::event::Kind;
+use redeliver_core::planted::{self, Bug};
+use redeliver_core::{Event, Route, Timestamp};
+
+use crate::engine::Engine;
+use crate::intake::{Accepted, Sink};
+use crate::store::{Applied, Inserted, StoreError};
+
+/// How often a message that keeps changing under our hands is looked at again.
+const LOOKS_MAX: usize = 8;
+
+#[async_trait]
+impl Sink for Engine {
+    async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
+        let now = self.clock.now();
+        let mut answers: Vec<Accepted> = vec![Accepted::NoRoute; batch.len()];
+        let mut rows = Vec::with_capacity(batch.len());
+        let mut heads = Vec::with_capacity(batch.len());
+        for (index, new) in batch.into_iter().enumerate() {
+            let Some(line) = self.lines.get(&new.route) else { continue };
+            let source = new.source;
+            let row = admit(new, &line.route, self.clock.message_id(now), None, now);
+            // Only a row with a key can turn out to be known, and then it is needed again.
+            let again = row.message.key.is_some().then(|| row.clone());
+            heads.push(Head { index, source, again, event: Event::of(&row.message, accepted(&row), now) });
+            rows.push(row);
+        }
+        if planted::is(Bug::AcksWithoutStoring) && now.as_ms() % 7 == 0 {
+            rows.pop();
+        }
+        let mut inserted = self.store.insert(rows).await?.into_iter();
+        for head in heads {
+            answers[head.index] = match inserted.next().unwrap_or(Inserted::New) {
+                Inserted::New => {
+                    self.observer.observe(&head.event);
+                    Accepted::New(head.event.id.clone())
+                }
+                Inserted::Known(known) => match head.again {
+                    Some(row) => self.say_again(*known, row, head.source, now).await?,
+                    None => Accepted::Duplicate(known.id),
+                },
+            };
+            if let Some(line) = self.lines.get(&head.event.route) {
+                line.wake.notify_one();
+            }
+        }
+        Ok(answers)
+    }
+}
+
+struct Head {
+    index: usize,
+    source: Source,
+    again: Option<NewRow>,
+    event: Event,
+}
+
+fn accepted(row: &NewRow) -> Kind {
+    match &row.message.state {
+        redeliver_core::State::Dead { reason, .. } => Kind::Dead { reason: *reason },
+        _ => Kind::Accepted,
+    }
+}
+
+impl Engine {
+    /// Works out what a repeated key means, and writes it if it means anything.
+    async fn say_again(
+        &self,
+        mut known: Known,
+        row: NewRow,
+        source: Source,
+        now: Timestamp,
+    ) -> Result<Accepted, StoreError> {
+        let Some(route) = self.route(&row.message.route) else { return Ok(Accepted::NoRoute) };
+        for _ in 0..LOOKS_MAX {
+            let id = known.id.clone();
+            match repeat(&known, row.clone(), source, route, now) {
+                Repeat::Duplicate => {
+                    self.observer.observe(&Event { id: id.clone(), ..self.duplicate(&row, now) });
+                    return Ok(Accepted::Duplicate(id));
+                }
+                Repeat::Conflict => return Ok(Accepted::Conflict(id)),
+                Repeat::Reenters(change) => {
+                    let event = change.event.clone();
+                    match self.store.apply(vec![*change]).await?.pop() {
+                        Some(Applied::Superseded(current)) => known.message = current.map(|message| *message),
+                        Some(Applied::Applied | Applied::AlreadyMine) | None => {
+                            self.observer.observe(&event);
+                            return Ok(Accepted::Reentered(id));
+                        }
+                    }
+                }
+                Repeat::Revives(revived) => {
+                    let event = Event::of(&revived.message, Kind::Reentered, now);
+                    match self.store.insert(vec![*revived]).await?.pop() {
+                        Some(Inserted::Known(newer)) => known = *newer,
+                        Some(Inserted::New) | None => {
+                            self.observer.observe(&event);
+                            return Ok(Accepted::Reentered(id));
+                        }
+                    }
+                }
+            }
+        }
+        Err(StoreError::Unavailable(format!("message {} keeps changing while it is accepted again", known.id)))
+    }
+
+    fn duplicate(&self, row: &NewRow, now: Timestamp) -> Event {
+        Event::of(&row.message, Kind::Duplicate, now)
+    }
+
+    /// The route of a message, or an error that names it: the config no longer knows the message's route.
+    pub(crate) fn route_of(&self, name: &str) -> Result<&Route, StoreError> {
+        self.route(name).ok_or_else(|| StoreError::Unfit(format!("no route is named {name}")))
+    }
+}

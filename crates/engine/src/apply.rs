@@ -1,0 +1,147 @@
+//! Writes down what tries came to, many at once, until the store has it.
+
+use std::time::Duration;
+
+use redeliver_core::attempt::{AttemptRecord, Verdict};
+use redeliver_core::event::Kind;
+use redeliver_core::planted::{self, Bug};
+use redeliver_core::settle::settle;
+use redeliver_core::{Change, Event, Lane, Message, MessageId, Outcome, State};
+
+use crate::engine::{Engine, Line};
+use crate::store::{Applied, StoreError};
+
+/// A try's outcome with the change that it makes.
+pub(crate) struct Settled {
+    pub(crate) lane: Lane,
+    pub(crate) outcome: Outcome,
+    pub(crate) change: Change,
+}
+
+/// What is left of a settled try once it is written.
+pub(crate) struct Done {
+    pub(crate) lane: Lane,
+    pub(crate) id: MessageId,
+    /// Whether the message is due again at once, so that somebody should look.
+    pub(crate) look_again: bool,
+}
+
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+impl Settled {
+    pub(crate) fn new(engine: &Engine, line: &Line, message: &Message, outcome: Outcome) -> Self {
+        let change = settle(message, &outcome, &line.route, engine.clock.now());
+        Self { lane: message.lane, outcome, change }
+    }
+}
+
+/// Writes a batch of settled tries. Ends only when the store has answered for each of them.
+pub(crate) async fn apply(engine: &Engine, line: &Line, batch: Vec<Settled>) -> Vec<Done> {
+    let mut done = Vec::with_capacity(batch.len());
+    let mut pending = batch;
+    while !pending.is_empty() {
+        let answers = insist(engine, pending.iter().map(|settled| settled.change.clone()).collect()).await;
+        let mut again = Vec::new();
+        for (settled, answer) in pending.into_iter().zip(answers) {
+            match written(engine, line, settled, answer).await {
+                Ok(finished) => done.push(finished),
+                Err(unsettled) => again.push(*unsettled),
+            }
+        }
+        pending = again;
+    }
+    done
+}
+
+/// What follows from the store's answer: the event, or another look at a message that changed meanwhile.
+async fn written(
+    engine: &Engine,
+    line: &Line,
+    settled: Settled,
+    answer: Applied,
+) -> Result<Done, Box<Settled>> {
+    let change = &settled.change;
+    let done = |look_again| Done { lane: settled.lane, id: change.message.id.clone(), look_again };
+    match answer {
+        Applied::AlreadyMine if planted::is(Bug::OwnAnswerTakenForSuperseded) => {
+            late(engine, change, &settled.outcome).await;
+            Ok(done(false))
+        }
+        Applied::Applied | Applied::AlreadyMine => {
+            engine.observer.observe(&change.event);
+            if let Some(letter) = &change.spawn {
+                engine.observer.observe(&Event::of(&letter.message, Kind::Accepted, change.event.at));
+                if let Some(line) = engine.lines.get(&letter.message.route) {
+                    line.wake.notify_one();
+                }
+            }
+            Ok(done(matches!(change.message.state, State::Waiting { parked_for: None })))
+        }
+        Applied::Superseded(Some(current)) if holds(&current, change) => {
+            Err(Box::new(Settled::new(engine, line, &current, settled.outcome)))
+        }
+        Applied::Superseded(_) => {
+            late(engine, change, &settled.outcome).await;
+            Ok(done(false))
+        }
+    }
+}
+
+/// Whether the message, though changed, is still under the claim that the change settles.
+fn holds(current: &Message, change: &Change) -> bool {
+    matches!(&current.state, State::Claimed(lease) if Some(lease.claim) == change.settles)
+}
+
+/// Keeps word of a result that came after somebody else had decided.
+async fn late(engine: &Engine, change: &Change, outcome: &Outcome) {
+    engine.observer.observe(&Event { kind: Kind::AttemptLate, ..change.event.clone() });
+    let (verdict, failure) = match outcome {
+        Outcome::Deferred { .. } | Outcome::Skipped { .. } | Outcome::HandedOff => return,
+        Outcome::Failed(failure) | Outcome::Refused(failure) => (Verdict::Late, Some(failure.clone())),
+        Outcome::Delivered { .. } | Outcome::Partial(_) | Outcome::Lost { .. } => (Verdict::Late, None),
+    };
+    let record = AttemptRecord {
+        generation: change.message.generation,
+        attempt: change.message.attempts.max(1),
+        verdict,
+        at: change.event.at,
+        instance: Some(engine.instance),
+        failure,
+    };
+    if let Err(error) = engine.store.note(change.message.id.clone(), record).await {
+        engine.observer.store_failed("noting a late result", &error);
+    }
+}
+
+/// Asks the store until it answers. Results are never dropped: their leases keep others away meanwhile, and the
+/// fence keeps us from overwriting them if they don't.
+pub(crate) async fn insist(engine: &Engine, changes: Vec<Change>) -> Vec<Applied> {
+    let mut wait = RETRY_FIRST;
+    loop {
+        match engine.store.apply(changes.clone()).await {
+            Ok(answers) => return answers,
+            Err(error) => {
+                engine.observer.store_failed("writing the results of attempts", &error);
+                if !error.is_passing() && changes.len() > 1 {
+                    return one_by_one(engine, changes).await;
+                }
+            }
+        }
+        engine.clock.sleep(wait).await;
+        wait = (wait * 2).min(RETRY_MAX);
+    }
+}
+
+/// A batch that the store can't take may hold one change that it can't take: the others must not wait for it.
+async fn one_by_one(engine: &Engine, changes: Vec<Change>) -> Vec<Applied> {
+    let mut answers = Vec::with_capacity(changes.len());
+    for change in changes {
+        let answer: Result<Vec<Applied>, StoreError> = engine.store.apply(vec![change.clone()]).await;
+        answers.push(match answer {
+            Ok(mut one) => one.pop().unwrap_or(Applied::Superseded(None)),
+            Err(_) => Box::pin(insist(engine, vec![change])).await.pop().unwrap_or(Applied::Superseded(None)),
+        });
+    }
+    answers
+}

@@ -1,0 +1,135 @@
+//! One try: gates, lease, carrying. Comes to an outcome, whatever happens.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use redeliver_core::gate::Verdict;
+use redeliver_core::outcome::Until;
+use redeliver_core::planted::{self, Bug};
+use redeliver_core::{Content, Failure, Message, Outcome, State};
+use tokio::sync::SemaphorePermit;
+
+use crate::engine::{Engine, Line};
+use crate::gates::Passage;
+use crate::store::ClaimRef;
+use crate::transport::Envelope;
+
+/// A claim as its worker holds it: which one, and how long it is still good for.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) claim: ClaimRef,
+    /// Uptime in milliseconds at which the lease ends; moved on by renewals, 0 once it is known to be lost.
+    until_ms: Arc<AtomicU64>,
+}
+
+impl Held {
+    pub(crate) fn new(message: &Message, until: Duration) -> Self {
+        let claim = match &message.state {
+            State::Claimed(lease) => lease.claim,
+            _ => message.fence,
+        };
+        let until_ms = Arc::new(AtomicU64::new(until.as_millis() as u64));
+        Self { claim: ClaimRef { id: message.id.clone(), claim }, until_ms }
+    }
+
+    pub(crate) fn until(&self) -> Duration {
+        Duration::from_millis(self.until_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_until(&self, until: Duration) {
+        self.until_ms.store(until.as_millis() as u64, Ordering::Relaxed);
+    }
+}
+
+/// A try that has come to its end.
+pub(crate) struct Tried<'a> {
+    pub(crate) message: Message,
+    /// What came of it; `None` if somebody else has the message now.
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) alone: Option<SemaphorePermit<'a>>,
+}
+
+/// How soon a message is due again whose lease was too short for a carrying.
+const SHORT_LEASE_WAIT: Duration = Duration::from_secs(1);
+
+/// Tries one claimed message.
+pub(crate) async fn attempt<'a>(
+    engine: &'a Engine,
+    line: &'a Line,
+    held: Held,
+    message: Message,
+    content: Content,
+    alone: Option<SemaphorePermit<'a>>,
+) -> Tried<'a> {
+    let outcome = outcome(engine, line, &held, &message, &content).await;
+    Tried { message, outcome, alone }
+}
+
+async fn outcome(
+    engine: &Engine,
+    line: &Line,
+    held: &Held,
+    message: &Message,
+    content: &Content,
+) -> Option<Outcome> {
+    let now = engine.clock.now();
+    if message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
+        return Some(Outcome::Deferred { until: Until::At(now), reason: "expired".into() });
+    }
+    let target = content.target.as_deref().or(line.route.travel(message.lane).target.as_deref());
+    let envelope = Envelope { message, content, target };
+    let destination = line.transport(message.lane).destination(&envelope);
+    let passage = match engine.pass(line, message, content, &destination, now).await {
+        Ok(passage) => passage,
+        Err(verdict) => return verdict.into_outcome(),
+    };
+    for gate in &line.gates {
+        let verdict = gate.check(message, content, engine.clock.now()).await;
+        if verdict != Verdict::Pass {
+            return verdict.into_outcome();
+        }
+    }
+    let outcome = carry(engine, line, held, &envelope, &passage).await?;
+    Some(engine.learn(line, &destination, passage, outcome).await)
+}
+
+/// The carrying itself, if the claim is surely still ours for as long as it may take.
+async fn carry(
+    engine: &Engine,
+    line: &Line,
+    held: &Held,
+    envelope: &Envelope<'_>,
+    _passage: &Passage<'_>,
+) -> Option<Outcome> {
+    let within = line.route.send_timeout;
+    if line.route.records_start(envelope.message) && !planted::is(Bug::StartNotRecorded) {
+        match engine.store.start(held.claim.clone(), engine.clock.now()).await {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => {
+                engine.observer.store_failed("recording the start of an attempt", &error);
+                return None;
+            }
+        }
+    }
+    let left = engine.life.carry_until(held.until()).saturating_sub(engine.clock.uptime());
+    let now = engine.clock.now();
+    if left <= within {
+        let until = Until::At(now.plus(SHORT_LEASE_WAIT));
+        return Some(Outcome::Deferred { until, reason: "the lease had too little left".into() });
+    }
+    if envelope.message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
+        return Some(Outcome::Deferred { until: Until::At(now), reason: "expired".into() });
+    }
+    let carrying = AssertUnwindSafe(line.transport(envelope.message.lane).carry(envelope, within)).catch_unwind();
+    tokio::select! {
+        biased;
+        result = carrying => Some(result.unwrap_or_else(|_| {
+            Outcome::Failed(Failure::new("the transport panicked; this is a bug in it").with_code("PANIC"))
+        })),
+        () = engine.clock.sleep(within) => Some(Outcome::Lost { reason: "no answer in time".into() }),
+    }
+}

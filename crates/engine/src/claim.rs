@@ -1,0 +1,48 @@
+//! Leases due messages to this instance.
+
+use std::time::Duration;
+
+use redeliver_core::Lane;
+use tokio::sync::SemaphorePermit;
+
+use crate::engine::{Engine, Line};
+use crate::store::{ClaimKind, ClaimRequest, Claims, StoreError};
+
+/// What one claim brought.
+pub(crate) struct Claimed<'a> {
+    pub(crate) lane: Lane,
+    pub(crate) kind: ClaimKind,
+    /// How many permits were taken for it.
+    pub(crate) limit: usize,
+    /// Uptime at which its leases end, as far as we may rely on it: counted from before the claim was made.
+    pub(crate) lease_until: Duration,
+    pub(crate) result: Result<Claims, StoreError>,
+    /// What keeps other suspects waiting while this one is in the air.
+    pub(crate) alone: Option<SemaphorePermit<'a>>,
+}
+
+/// Claims up to `limit` messages of a lane; a suspect only when no other one is in the air.
+pub(crate) async fn claim<'a>(
+    engine: &'a Engine,
+    line: &'a Line,
+    lane: Lane,
+    kind: ClaimKind,
+    limit: usize,
+) -> Claimed<'a> {
+    let alone = match kind {
+        ClaimKind::Trusted => None,
+        ClaimKind::Suspect => engine.suspects.acquire().await.ok(),
+    };
+    let sent_at = engine.clock.uptime();
+    let request = ClaimRequest {
+        route: line.route.name.clone(),
+        lane,
+        limit,
+        kind,
+        instance: engine.instance,
+        now: engine.clock.now(),
+        lease: line.route.lease,
+    };
+    let result = engine.store.claim(request).await;
+    Claimed { lane, kind, limit, lease_until: sent_at + line.route.lease, result, alone }
+}

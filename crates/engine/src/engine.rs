@@ -1,0 +1,168 @@
+//! An engine: one instance with its routes, its store and its clock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use redeliver_core::{InstanceId, Lane, MessageId, Name, Route};
+use tokio::sync::{Notify, Semaphore};
+
+use crate::attempt::Held;
+use crate::clock::Clock;
+use crate::emit::Observer;
+use crate::gate::Gate;
+use crate::gates::Gates;
+use crate::life::Life;
+use crate::store::Store;
+use crate::transport::Transport;
+
+/// How an engine paces itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How long it sleeps at most before it looks for due messages: the safety net under every wake-up.
+    pub poll_interval: Duration,
+    /// How often it says that it lives.
+    pub heartbeat: Duration,
+    /// How often it looks for lost leases, overdue reports, expired messages and gates to release.
+    pub keep_interval: Duration,
+    /// How often it asks whether somebody outside this process has written.
+    pub watch_interval: Duration,
+    /// How often it deletes what has been put away for long enough.
+    pub prune_interval: Duration,
+    /// How long it waits for what is in the air when it is told to stop.
+    pub drain_timeout: Duration,
+    /// Messages claimed at once, at most.
+    pub claim_batch_max: usize,
+    /// Parked messages released at once, at most, when their gate opens.
+    pub release_batch_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            poll_interval: Duration::from_secs(1),
+            heartbeat: Duration::from_secs(2),
+            keep_interval: Duration::from_secs(1),
+            watch_interval: Duration::from_millis(100),
+            prune_interval: Duration::from_secs(1),
+            drain_timeout: Duration::from_secs(30),
+            claim_batch_max: 1_000,
+            release_batch_max: 500,
+        }
+    }
+}
+
+/// One route as this engine serves it.
+pub struct Line {
+    /// What decides.
+    pub route: Route,
+    /// What carries, by `Lane as usize`.
+    pub transports: [Arc<dyn Transport>; 4],
+    /// What is asked before each attempt, in this order, after the engine's own gates.
+    pub gates: Vec<Arc<dyn Gate>>,
+    /// Told when there may be something due.
+    pub(crate) wake: Notify,
+    /// The claims that this instance has in the air, or whose results it is writing down.
+    held: Mutex<HashMap<MessageId, Held>>,
+}
+
+impl Line {
+    /// A line, if there is a transport for every lane of the route; else the name of the one that is missing.
+    pub fn new(
+        route: Route,
+        transports: &HashMap<Name, Arc<dyn Transport>>,
+        gates: Vec<Arc<dyn Gate>>,
+    ) -> Result<Self, Name> {
+        let find = |lane: Lane| {
+            let name = &route.travel(lane).transport;
+            transports.get(name).cloned().ok_or_else(|| name.clone())
+        };
+        let transports =
+            [find(Lane::Critical)?, find(Lane::High)?, find(Lane::Medium)?, find(Lane::Low)?];
+        Ok(Self { route, transports, gates, wake: Notify::new(), held: Mutex::new(HashMap::new()) })
+    }
+
+    pub(crate) fn held(&self) -> MutexGuard<'_, HashMap<MessageId, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What carries messages of this lane.
+    pub fn transport(&self, lane: Lane) -> &Arc<dyn Transport> {
+        &self.transports[lane as usize]
+    }
+}
+
+/// One instance: accepts messages, and carries what is due while it runs.
+pub struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) settings: Settings,
+    pub(crate) instance: InstanceId,
+    pub(crate) lines: BTreeMap<Name, Line>,
+    pub(crate) gates: Gates,
+    pub(crate) life: Life,
+    /// One suspect at a time, so that a crash has one culprit.
+    pub(crate) suspects: Semaphore,
+    /// Routes whose work has not ended.
+    pub(crate) working: AtomicUsize,
+    /// Told when the last of them ends.
+    pub(crate) idle: Notify,
+}
+
+impl Engine {
+    /// An engine over these parts. It does nothing by itself until it is run.
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        observer: Arc<dyn Observer>,
+        settings: Settings,
+        lines: Vec<Line>,
+    ) -> Self {
+        let send_timeout_max = lines.iter().map(|line| line.route.send_timeout).max().unwrap_or_default();
+        let life = Life::new(settings.heartbeat, send_timeout_max);
+        Self {
+            instance: clock.instance_id(),
+            store,
+            clock,
+            observer,
+            settings,
+            lines: lines.into_iter().map(|line| (line.route.name.clone(), line)).collect(),
+            gates: Gates::default(),
+            life,
+            suspects: Semaphore::new(1),
+            working: AtomicUsize::new(0),
+            idle: Notify::new(),
+        }
+    }
+
+    /// Which instance this is.
+    pub fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
+    /// The store behind it.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Its clock.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The route of this name.
+    pub fn route(&self, name: &str) -> Option<&Route> {
+        self.lines.get(name).map(|line| &line.route)
+    }
+
+    /// All routes, by name.
+    pub fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.lines.values().map(|line| &line.route)
+    }
+
+    pub(crate) fn wake_all(&self) {
+        self.lines.values().for_each(|line| line.wake.notify_one());
+    }
+}

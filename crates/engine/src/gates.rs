@@ -1,0 +1,370 @@
+//! The gates that the whole fleet shares, and the limits of each destination: pauses, holds, throttles, breakers,
+//! rates. What is cached here can vanish at any time; the store has the truth.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use redeliver_core::breaker::{self, Admission, BreakerState};
+use redeliver_core::destination::{Sign, consequence};
+use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope, Verdict};
+use redeliver_core::limit::Bucket;
+use redeliver_core::outcome::Until;
+use redeliver_core::planted::{self, Bug};
+use redeliver_core::{Content, Message, Name, Outcome, Route, Timestamp};
+
+use crate::engine::{Engine, Line};
+use crate::store::{GateChange, StoreError};
+
+/// The prefix of keys under which messages wait for a destination's rate or concurrency.
+const LIMIT: &str = "limit:destination:";
+
+type Closures = HashMap<GateKey, GateRecord>;
+
+/// What this instance knows of the gates.
+#[derive(Default)]
+pub(crate) struct Gates {
+    closed: RwLock<Arc<Closures>>,
+    destinations: Mutex<HashMap<Name, Destination>>,
+}
+
+/// What this instance knows of a destination.
+#[derive(Default)]
+struct Destination {
+    /// Connection failures in a row.
+    failures: u32,
+    bucket: Option<Bucket>,
+    in_use: usize,
+    /// Since when it recovers, and how many have gone since.
+    recovery: Option<(Timestamp, u64)>,
+}
+
+/// The right to carry to a destination; given back when it is dropped.
+pub(crate) struct Passage<'a> {
+    gates: &'a Gates,
+    destination: Name,
+    sent: bool,
+}
+
+impl Drop for Passage<'_> {
+    fn drop(&mut self) {
+        if let Some(entry) = self.gates.destinations().get_mut(&self.destination) {
+            entry.in_use = entry.in_use.saturating_sub(1);
+            if let (false, Some(bucket)) = (self.sent, &mut entry.bucket) {
+                bucket.give_back();
+            }
+        }
+    }
+}
+
+impl Gates {
+    pub(crate) fn is_closed(&self, key: &GateKey) -> bool {
+        self.closures().contains_key(key)
+    }
+
+    /// The version of a gate's record, 0 if there is none.
+    pub(crate) fn version(&self, key: &GateKey) -> u64 {
+        self.closures().get(key).map_or(0, |record| record.version)
+    }
+
+    /// How many carryings a destination's limits admit now.
+    pub(crate) fn room(&self, route: &Route, destination: &Name, now: Timestamp) -> usize {
+        if route.rate.is_none() && route.destination_concurrency_max.is_none() {
+            return usize::MAX;
+        }
+        let mut destinations = self.destinations();
+        let entry = destinations.entry(destination.clone()).or_default();
+        let slots = route.destination_concurrency_max.map_or(usize::MAX, |max| max.saturating_sub(entry.in_use));
+        let tokens = match route.rate {
+            Some(rate) => entry.bucket.get_or_insert_with(|| Bucket::new(rate, now)).available(now),
+            None => usize::MAX,
+        };
+        slots.min(tokens)
+    }
+
+    fn closures(&self) -> Arc<Closures> {
+        Arc::clone(&self.closed.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn destinations(&self) -> MutexGuard<'_, HashMap<Name, Destination>> {
+        self.destinations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a slot and a token of a destination, or says until when there is none.
+    fn take(&self, route: &Route, destination: &Name, now: Timestamp) -> Option<Passage<'_>> {
+        let mut destinations = self.destinations();
+        let entry = destinations.entry(destination.clone()).or_default();
+        if route.destination_concurrency_max.is_some_and(|max| entry.in_use >= max) {
+            return None;
+        }
+        if let Some(rate) = route.rate {
+            entry.bucket.get_or_insert_with(|| Bucket::new(rate, now)).take(now).ok()?;
+        }
+        entry.in_use += 1;
+        Some(Passage { gates: self, destination: destination.clone(), sent: false })
+    }
+
+    /// Whether one more may go in a recovery that admits `count_max` by now.
+    fn recover(&self, destination: &Name, since: Timestamp, count_max: u64) -> bool {
+        let mut destinations = self.destinations();
+        let recovery = &mut destinations.entry(destination.clone()).or_default().recovery;
+        let gone = match recovery {
+            Some((known, gone)) if *known == since => gone,
+            _ => &mut recovery.insert((since, 0)).1,
+        };
+        *gone += 1;
+        *gone <= count_max
+    }
+}
+
+impl Engine {
+    /// Reads the gates from the store.
+    pub(crate) async fn refresh_gates(&self) -> Result<(), StoreError> {
+        let records = self.store.gates().await?;
+        let closed = records.into_iter().map(|record| (record.key.clone(), record)).collect();
+        *self.gates.closed.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(closed);
+        Ok(())
+    }
+
+    /// Asks the shared gates whether a message may go to its destination now.
+    pub(crate) async fn pass<'a>(
+        &'a self,
+        line: &Line,
+        message: &Message,
+        content: &Content,
+        destination: &Name,
+        now: Timestamp,
+    ) -> Result<Passage<'a>, Verdict> {
+        let closed = self.gates.closures();
+        if !closed.is_empty() {
+            if let Some(verdict) = held_up(&closed, message, content, destination, now) {
+                return Err(verdict);
+            }
+            self.pass_breaker(line, &closed, destination, now).await?;
+        }
+        self.gates.take(&line.route, destination, now).ok_or_else(|| {
+            let until = Until::Opens(GateKey::from_text(&format!("{LIMIT}{destination}")));
+            Verdict::Defer { until, reason: "the destination's limit is reached".into() }
+        })
+    }
+
+    async fn pass_breaker(
+        &self,
+        line: &Line,
+        closed: &Closures,
+        destination: &Name,
+        now: Timestamp,
+    ) -> Result<(), Verdict> {
+        let key = GateKey::breaker(destination);
+        let (Some(config), Some(record)) = (&line.route.breaker, closed.get(&key)) else { return Ok(()) };
+        let Closed::Breaker(state) = &record.closed else { return Ok(()) };
+        let park = || Verdict::Defer { until: Until::Opens(key.clone()), reason: "the breaker is open".into() };
+        match state.admit(config, now, line.route.send_timeout * 2) {
+            Admission::Pass => Ok(()),
+            Admission::Park => Err(park()),
+            Admission::Probe(probing) => match self.put_breaker(&key, record.version, Some(probing), now).await {
+                Ok(true) => Ok(()),
+                Ok(false) | Err(_) => Err(park()),
+            },
+            Admission::Limited { since, count_max } => match self.gates.recover(destination, since, count_max) {
+                true => Ok(()),
+                false => {
+                    let until = Until::At(now.plus(Duration::from_secs(1)));
+                    Err(Verdict::Defer { until, reason: "the destination is recovering".into() })
+                }
+            },
+        }
+    }
+
+    /// Lets the destination's gates know what a try showed, and gives back the outcome for the message itself.
+    pub(crate) async fn learn(
+        &self,
+        line: &Line,
+        destination: &Name,
+        mut passage: Passage<'_>,
+        outcome: Outcome,
+    ) -> Outcome {
+        let now = self.clock.now();
+        let all = consequence(outcome, destination, &line.route, now);
+        passage.sent = all.sign != Sign::Silent || matches!(all.outcome, Outcome::Lost { .. });
+        drop(passage);
+        let learned = match all.close {
+            Some((key, closed, reason)) => self.close(key, closed, reason, now).await,
+            None => Ok(()),
+        };
+        let tripped = match (&line.route.breaker, all.sign) {
+            (Some(config), Sign::Unreachable) => self.unreachable(destination, config, now).await,
+            (Some(_), Sign::Answered) => self.answered(destination, now).await,
+            (Some(_), Sign::Silent) | (None, _) => Ok(()),
+        };
+        for result in [learned, tripped] {
+            if let Err(error) = result {
+                self.observer.store_failed("writing down a gate", &error);
+            }
+        }
+        all.outcome
+    }
+
+    async fn close(
+        &self,
+        key: GateKey,
+        closed: Closed,
+        reason: &'static str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let expected_version = self.gates.version(&key);
+        let record = GateRecord { key: key.clone(), version: 0, since: now, reason: reason.into(), closed };
+        let change = GateChange { key, expected_version, record: Some(record), audit: None };
+        // If somebody else was faster, the gate is closed already.
+        self.store.put_gate(change).await?;
+        self.refresh_gates().await
+    }
+
+    async fn unreachable(
+        &self,
+        destination: &Name,
+        config: &breaker::BreakerConfig,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let failures = {
+            let mut destinations = self.gates.destinations();
+            let entry = destinations.entry(destination.clone()).or_default();
+            entry.failures = entry.failures.saturating_add(1);
+            entry.failures
+        };
+        let key = GateKey::breaker(destination);
+        let (version, state) = self.breaker(&key);
+        match breaker::after_failure(state.as_ref(), failures, config, now) {
+            Some(next) => self.put_breaker(&key, version, Some(next), now).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    async fn answered(&self, destination: &Name, now: Timestamp) -> Result<(), StoreError> {
+        if let Some(entry) = self.gates.destinations().get_mut(destination) {
+            entry.failures = 0;
+        }
+        let key = GateKey::breaker(destination);
+        let (version, state) = self.breaker(&key);
+        match state.and_then(|state| breaker::after_answer(&state, now)) {
+            Some(next) => self.put_breaker(&key, version, Some(next), now).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn breaker(&self, key: &GateKey) -> (u64, Option<BreakerState>) {
+        match self.gates.closures().get(key) {
+            Some(GateRecord { version, closed: Closed::Breaker(state), .. }) => (*version, Some(*state)),
+            Some(record) => (record.version, None),
+            None => (0, None),
+        }
+    }
+
+    async fn put_breaker(
+        &self,
+        key: &GateKey,
+        expected_version: u64,
+        state: Option<BreakerState>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let record = state.map(|state| GateRecord {
+            key: key.clone(),
+            version: 0,
+            since: now,
+            reason: "connections to the destination fail".into(),
+            closed: Closed::Breaker(state),
+        });
+        let written = self.store.put_gate(GateChange { key: key.clone(), expected_version, record, audit: None }).await?;
+        self.refresh_gates().await?;
+        Ok(written)
+    }
+
+    /// Looks after the gates once: reads them, opens what is over, releases what waits for an open one. Says whether
+    /// messages wait for a destination's limits.
+    pub async fn keep_gates(&self) -> Result<bool, StoreError> {
+        self.refresh_gates().await?;
+        let now = self.clock.now();
+        self.open_what_is_over(now).await?;
+        let mut limited = false;
+        let mut released = 0;
+        for key in self.store.parked().await? {
+            limited |= key.as_str().starts_with(LIMIT);
+            let count = self.releasable(&key, now);
+            if count > 0 && !planted::is(Bug::ReleaseForgotten) {
+                released += self.store.release(key, count).await?;
+            }
+        }
+        if released > 0 {
+            self.wake_all();
+        }
+        Ok(limited)
+    }
+
+    async fn open_what_is_over(&self, now: Timestamp) -> Result<(), StoreError> {
+        for record in self.gates.closures().values() {
+            let is_over = match &record.closed {
+                Closed::Paused | Closed::Held => false,
+                Closed::Throttled(until) => *until <= now,
+                Closed::Breaker(state @ BreakerState::Recovering { .. }) => state.look_at() <= now,
+                Closed::Breaker(BreakerState::Open { .. } | BreakerState::Probing { .. }) => false,
+            };
+            if is_over {
+                self.put_breaker(&record.key, record.version, None, now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many messages parked for a gate may wait for their turn again.
+    fn releasable(&self, key: &GateKey, now: Timestamp) -> usize {
+        let batch = self.settings.release_batch_max;
+        if let Some(destination) = key.as_str().strip_prefix(LIMIT) {
+            let destination: Name = destination.into();
+            let room = self.routes().map(|route| self.gates.room(route, &destination, now)).min();
+            return room.unwrap_or(batch).min(batch);
+        }
+        match self.gates.closures().get(key) {
+            None => batch,
+            Some(GateRecord { closed: Closed::Breaker(state), .. }) if state.parks() => {
+                usize::from(state.look_at() <= now)
+            }
+            Some(GateRecord { closed: Closed::Breaker(_), .. }) => batch,
+            Some(_) => 0,
+        }
+    }
+}
+
+/// The first closed gate that stands before a message, in the order in which a person would look.
+fn held_up(
+    closed: &Closures,
+    message: &Message,
+    content: &Content,
+    destination: &Name,
+    now: Timestamp,
+) -> Option<Verdict> {
+    if planted::is(Bug::PauseIgnored) {
+        return None;
+    }
+    let attribute = |name: &str| content.attributes.get(name).map(String::as_str);
+    let scopes = [
+        (Scope::Workspace, Some(message.workspace.as_ref())),
+        (Scope::Route, Some(message.route.as_ref())),
+        (Scope::Campaign, attribute("campaign")),
+        (Scope::Sender, attribute("sender")),
+        (Scope::Destination, Some(destination.as_ref())),
+    ];
+    for (scope, name) in scopes {
+        let Some(name) = name else { continue };
+        for key in [GateKey::pause(scope, name), GateKey::hold(scope, name)] {
+            if let Some(record) = closed.get(&key) {
+                return Some(Verdict::Defer { until: Until::Opens(key), reason: record.reason.clone() });
+            }
+        }
+    }
+    match closed.get(&GateKey::throttle(destination)) {
+        Some(GateRecord { closed: Closed::Throttled(until), reason, .. }) if *until > now => {
+            Some(Verdict::Defer { until: Until::At(*until), reason: reason.clone() })
+        }
+        _ => None,
+    }
+}

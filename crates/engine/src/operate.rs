@@ -1,0 +1,141 @@
+//! What people do, and what outside workers report: read, decide in core, write under the fence, or look again.
+
+use std::sync::Arc;
+
+use redeliver_core::attempt::AttemptId;
+use redeliver_core::change::Audit;
+use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
+use redeliver_core::operate::{Action, Unfit, operate};
+use redeliver_core::report::{Reported, report};
+use redeliver_core::{Change, Message, MessageId, Outcome};
+
+use crate::engine::Engine;
+use crate::store::{Applied, GateChange, StoreError};
+
+/// How often a message that keeps changing under our hands is looked at again.
+const LOOKS_MAX: usize = 8;
+
+/// Why an operation did not happen.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum OperateError {
+    /// There is no such message.
+    #[error("there is no message {0}")]
+    NoMessage(MessageId),
+    /// It makes no sense for the message as it stands.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Engine {
+    /// Does what a person wants to one message, and gives it back as it stands afterwards.
+    pub async fn operate(
+        &self,
+        id: &MessageId,
+        action: Action,
+        actor: &Arc<str>,
+    ) -> Result<Message, OperateError> {
+        for _ in 0..LOOKS_MAX {
+            let message = self.find(id).await?;
+            let route = self.route_of(&message.route)?;
+            let change = operate(&message, action, actor, route, self.clock.now())?;
+            if let Some(after) = self.write(change).await? {
+                return Ok(after);
+            }
+        }
+        Err(StoreError::Unavailable(format!("message {id} keeps changing")).into())
+    }
+
+    /// Takes an outside worker's word about a message. Says whether it decided anything.
+    pub async fn report(
+        &self,
+        id: &MessageId,
+        attempt: Option<&AttemptId>,
+        outcome: &Outcome,
+    ) -> Result<bool, OperateError> {
+        for _ in 0..LOOKS_MAX {
+            let message = self.find(id).await?;
+            let route = self.route_of(&message.route)?;
+            match report(&message, attempt, outcome, route, self.clock.now()) {
+                Reported::Applies(change) => {
+                    if self.write(*change).await?.is_some() {
+                        return Ok(true);
+                    }
+                }
+                Reported::Ignored(record) => {
+                    self.store.note(id.clone(), record).await?;
+                    return Ok(false);
+                }
+            }
+        }
+        Err(StoreError::Unavailable(format!("message {id} keeps changing")).into())
+    }
+
+    /// Stops everything of a route, destination, sender, campaign or workspace until it is resumed.
+    pub async fn pause(&self, scope: Scope, name: &str, actor: &Arc<str>) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let key = GateKey::pause(scope, name);
+        let record = GateRecord {
+            key: key.clone(),
+            version: 0,
+            since: now,
+            reason: format!("paused by {actor}").into(),
+            closed: Closed::Paused,
+        };
+        self.set_gate(key, Some(record), self.audit("pause", scope, name, actor)).await
+    }
+
+    /// Lets everything of a route, destination, sender, campaign or workspace go again, holds included.
+    pub async fn resume(&self, scope: Scope, name: &str, actor: &Arc<str>) -> Result<(), StoreError> {
+        for key in [GateKey::pause(scope, name), GateKey::hold(scope, name)] {
+            self.set_gate(key, None, self.audit("resume", scope, name, actor)).await?;
+        }
+        self.wake_all();
+        Ok(())
+    }
+
+    fn audit(&self, action: &'static str, scope: Scope, name: &str, actor: &Arc<str>) -> Audit {
+        let subject = format!("{}:{name}", scope.name()).into();
+        Audit { actor: actor.clone(), action, subject, at: self.clock.now() }
+    }
+
+    async fn set_gate(
+        &self,
+        key: GateKey,
+        record: Option<GateRecord>,
+        audit: Audit,
+    ) -> Result<(), StoreError> {
+        for _ in 0..LOOKS_MAX {
+            self.refresh_gates().await?;
+            let expected_version = self.gates.version(&key);
+            if expected_version == 0 && record.is_none() {
+                return Ok(());
+            }
+            let audit = Some(audit.clone());
+            let change = GateChange { key: key.clone(), expected_version, record: record.clone(), audit };
+            if self.store.put_gate(change).await? {
+                return self.refresh_gates().await;
+            }
+        }
+        Err(StoreError::Unavailable(format!("gate {key} keeps changing")))
+    }
+
+    async fn find(&self, id: &MessageId) -> Result<Message, OperateError> {
+        self.store.get(id.clone()).await?.ok_or_else(|| OperateError::NoMessage(id.clone()))
+    }
+
+    /// Writes one change; `None` if somebody else was faster.
+    async fn write(&self, change: Change) -> Result<Option<Message>, StoreError> {
+        let (event, after) = (change.event.clone(), change.message.clone());
+        match self.store.apply(vec![change]).await?.pop() {
+            Some(Applied::Applied | Applied::AlreadyMine) => {
+                self.observer.observe(&event);
+                self.wake_all();
+                Ok(Some(after))
+            }
+            Some(Applied::Superseded(_)) | None => Ok(None),
+        }
+    }
+}

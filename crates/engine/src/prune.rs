@@ -1,0 +1,26 @@
+//! Deletes what has been put away for long enough. Never a message that waits or that is dead before a person's eyes.
+
+use crate::engine::Engine;
+use crate::store::{PruneRequest, StoreError};
+
+/// Messages deleted at once, at most, so that nobody waits long for the store.
+const BATCH_MAX: usize = 500;
+
+impl Engine {
+    /// Deletes a batch of each route. Says how many messages went.
+    pub async fn prune(&self) -> Result<usize, StoreError> {
+        let mut count = 0;
+        for route in self.routes() {
+            let now = self.clock.now();
+            let request = PruneRequest {
+                route: route.name.clone(),
+                before: now.minus(route.retention),
+                key_retention: route.key_retention,
+                now,
+                limit: BATCH_MAX,
+            };
+            count += self.store.prune(request).await?;
+        }
+        Ok(count)
+    }
+}

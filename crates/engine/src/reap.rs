@@ -1,0 +1,77 @@
+//! Settles what nobody else will: lost leases, overdue reports, messages past their expiry.
+
+use redeliver_core::planted::{self, Bug};
+use redeliver_core::settle::{expire, lapse, overdue};
+use redeliver_core::{Change, Message, Route, State, Timestamp};
+
+use crate::engine::Engine;
+use crate::store::{Applied, StoreError};
+
+/// Messages settled at once, at most.
+const BATCH_MAX: usize = 500;
+
+impl Engine {
+    /// Settles everything that is lost, overdue or expired now. Says how many there were.
+    pub async fn reap(&self) -> Result<usize, StoreError> {
+        let mut count = 0;
+        loop {
+            let now = self.clock.now();
+            let mut lapsed = self.store.lapsed(now, BATCH_MAX).await?;
+            lapsed.retain(|message| !self.holds(message));
+            let overdue_ones = match planted::is(Bug::OverdueIgnored) {
+                true => Vec::new(),
+                false => self.store.overdue(now, BATCH_MAX).await?,
+            };
+            let expired = self.store.expired(now, BATCH_MAX).await?;
+            let full = [&lapsed, &overdue_ones, &expired].iter().any(|found| found.len() == BATCH_MAX);
+            let settled = self.settle_all(&lapsed, now, lapse).await?
+                + self.settle_all(&overdue_ones, now, overdue).await?
+                + self.settle_all(&expired, now, expire).await?;
+            count += settled;
+            if settled > 0 {
+                self.wake_all();
+            }
+            if !full || settled == 0 {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Whether its worker is one of ours and alive: it will say itself what came of it, however late.
+    fn holds(&self, message: &Message) -> bool {
+        let State::Claimed(lease) = &message.state else { return false };
+        let Some(line) = self.lines.get(&message.route) else { return false };
+        lease.instance == self.instance
+            && line.held().get(&message.id).is_some_and(|held| held.claim.claim == lease.claim)
+    }
+
+    async fn settle_all(
+        &self,
+        found: &[Message],
+        now: Timestamp,
+        decide: fn(&Message, &Route, Timestamp) -> Option<Change>,
+    ) -> Result<usize, StoreError> {
+        // A message whose route the config no longer knows stays as it is, for a person to see.
+        let changes: Vec<Change> = found
+            .iter()
+            .filter_map(|message| decide(message, self.route(&message.route)?, now))
+            .collect();
+        if changes.is_empty() {
+            return Ok(0);
+        }
+        let events: Vec<_> = changes.iter().map(|change| change.event.clone()).collect();
+        let answers = self.store.apply(changes).await?;
+        let mut count = 0;
+        for (event, answer) in events.iter().zip(answers) {
+            match answer {
+                Applied::Applied | Applied::AlreadyMine => {
+                    count += 1;
+                    self.observer.observe(event);
+                }
+                // Somebody else was faster, which is as good.
+                Applied::Superseded(_) => {}
+            }
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,302 @@
+//! The work of one route: claim, try, write down; many at once, no lane starving another.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use redeliver_core::gate::{GateKey, Scope};
+use redeliver_core::planted::{self, Bug};
+use redeliver_core::share::Permits;
+use redeliver_core::{Lane, Timestamp};
+
+use crate::apply::{Done, Settled, apply};
+use crate::attempt::{Held, Tried, attempt};
+use crate::claim::{Claimed, claim};
+use crate::engine::{Engine, Line};
+use crate::stop::Stop;
+use crate::store::{ClaimKind, StoreError};
+
+/// Batches of results under way at once: one being written while the next one gathers.
+const APPLYING_MAX: usize = 2;
+/// How long a lane is left alone after its store failed.
+const ERROR_WAIT: Duration = Duration::from_millis(500);
+
+/// Works a route until told to stop and nothing is in the air any more.
+pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
+    let mut work = Work::new(engine, line);
+    let mut stopping = stop.is_stopped();
+    loop {
+        if !stopping {
+            work.start_claims();
+        }
+        work.start_applying();
+        if stopping && work.is_idle() {
+            return;
+        }
+        let sleep = work.until_next_look();
+        tokio::select! {
+            biased;
+            Some(done) = work.applying.next() => work.on_done(done),
+            Some(claimed) = work.claiming.next() => work.on_claimed(claimed),
+            Some(tried) = work.trying.next() => work.on_tried(tried),
+            Some(renewed) = work.renewing.next() => work.on_renewed(renewed),
+            () = line.wake.notified() => work.look_everywhere(),
+            () = stop.stopped(), if !stopping => {
+                stopping = true;
+                work.claiming.clear();
+            }
+            () = engine.clock.sleep(sleep) => work.on_time(),
+        }
+    }
+}
+
+type Renewed = (Duration, Vec<Held>, Result<Vec<bool>, StoreError>);
+
+struct Work<'a> {
+    engine: &'a Engine,
+    line: &'a Line,
+    permits: Permits,
+    /// When to look at each lane next, for trusted messages and for suspects.
+    looks: [[Timestamp; 2]; 4],
+    /// Whether a claim is under way there, and whether something came up meanwhile.
+    busy: [[Busy; 2]; 4],
+    polled_at: Timestamp,
+    renew_at: Duration,
+    claiming: FuturesUnordered<BoxFuture<'a, Claimed<'a>>>,
+    trying: FuturesUnordered<BoxFuture<'a, Tried<'a>>>,
+    applying: FuturesUnordered<BoxFuture<'a, Vec<Done>>>,
+    renewing: FuturesUnordered<BoxFuture<'a, Renewed>>,
+    settled: Vec<Settled>,
+    /// Permits that keep other suspects waiting until these are written down.
+    alone: Vec<tokio::sync::SemaphorePermit<'a>>,
+}
+
+#[derive(Copy, Clone, PartialEq)]
+enum Busy {
+    No,
+    Claiming,
+    ClaimingAndStale,
+}
+
+impl<'a> Work<'a> {
+    fn new(engine: &'a Engine, line: &'a Line) -> Self {
+        let weights = Lane::ALL.map(|lane| line.route.travel(lane).weight);
+        let now = engine.clock.now();
+        Self {
+            engine,
+            line,
+            permits: Permits::new(line.route.concurrency_max, weights),
+            looks: [[now; 2]; 4],
+            busy: [[Busy::No; 2]; 4],
+            polled_at: now,
+            renew_at: engine.clock.uptime() + line.route.lease / 3,
+            claiming: FuturesUnordered::new(),
+            trying: FuturesUnordered::new(),
+            applying: FuturesUnordered::new(),
+            renewing: FuturesUnordered::new(),
+            settled: Vec::new(),
+            alone: Vec::new(),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.trying.is_empty() && self.applying.is_empty() && self.settled.is_empty()
+    }
+
+    /// Starts a claim in every lane that may have something due and has room for it.
+    fn start_claims(&mut self) {
+        let now = self.engine.clock.now();
+        if self.is_paused() {
+            return;
+        }
+        for lane in Lane::ALL {
+            for kind in [ClaimKind::Trusted, ClaimKind::Suspect] {
+                let (l, k) = (lane as usize, kind as usize);
+                if self.busy[l][k] != Busy::No || self.looks[l][k] > now {
+                    continue;
+                }
+                let limit = match kind {
+                    ClaimKind::Trusted => self.room(lane, now),
+                    ClaimKind::Suspect => self.room(lane, now).min(1),
+                };
+                if limit == 0 {
+                    continue;
+                }
+                self.busy[l][k] = Busy::Claiming;
+                self.permits.take(lane, limit);
+                self.claiming.push(claim(self.engine, self.line, lane, kind, limit).boxed());
+            }
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        let pause = GateKey::pause(Scope::Route, &self.line.route.name);
+        self.engine.gates.is_closed(&pause) && !planted::is(Bug::PauseIgnored)
+    }
+
+    fn room(&self, lane: Lane, now: Timestamp) -> usize {
+        let room = self.permits.room(lane).min(self.engine.settings.claim_batch_max);
+        match self.line.transport(lane).fixed_destination() {
+            Some(destination) => room.min(self.engine.gates.room(&self.line.route, &destination, now)),
+            None => room,
+        }
+    }
+
+    fn on_claimed(&mut self, claimed: Claimed<'a>) {
+        let Claimed { lane, kind, limit, lease_until, result, alone } = claimed;
+        let (l, k) = (lane as usize, kind as usize);
+        let now = self.engine.clock.now();
+        let stale = self.busy[l][k] == Busy::ClaimingAndStale;
+        self.busy[l][k] = Busy::No;
+        let claims = match result {
+            Ok(claims) => claims,
+            Err(error) => {
+                self.engine.observer.store_failed("claiming due messages", &error);
+                self.permits.give_back(lane, limit);
+                self.looks[l][k] = now.plus(ERROR_WAIT);
+                return;
+            }
+        };
+        self.permits.give_back(lane, limit - claims.claimed.len().min(limit));
+        self.looks[l][k] = if stale { now } else { claims.next_due_at.unwrap_or(Timestamp::MAX) };
+        let mut alone = alone;
+        let mut holding = self.line.held();
+        for (message, content) in claims.claimed {
+            let held = Held::new(&message, lease_until);
+            holding.insert(message.id.clone(), held.clone());
+            let attempt = attempt(self.engine, self.line, held, message, content, alone.take());
+            self.trying.push(attempt.boxed());
+        }
+    }
+
+    /// Settles a try, and every other one that is at its end by now.
+    fn on_tried(&mut self, tried: Tried<'a>) {
+        self.settle(tried);
+        while let Some(Some(tried)) = self.trying.next().now_or_never() {
+            self.settle(tried);
+        }
+    }
+
+    fn settle(&mut self, tried: Tried<'a>) {
+        let Tried { message, outcome, alone } = tried;
+        match outcome {
+            Some(outcome) => {
+                self.alone.extend(alone);
+                self.settled.push(Settled::new(self.engine, self.line, &message, outcome));
+            }
+            None => {
+                self.line.held().remove(&message.id);
+                self.permits.give_back(message.lane, 1);
+            }
+        }
+    }
+
+    fn start_applying(&mut self) {
+        if self.settled.is_empty() || self.applying.len() >= APPLYING_MAX {
+            return;
+        }
+        let batch = std::mem::take(&mut self.settled);
+        let alone = std::mem::take(&mut self.alone);
+        let (engine, line) = (self.engine, self.line);
+        self.applying.push(
+            async move {
+                let done = apply(engine, line, batch).await;
+                drop(alone);
+                done
+            }
+            .boxed(),
+        );
+    }
+
+    fn on_done(&mut self, done: Vec<Done>) {
+        let mut look = [false; 4];
+        let mut holding = self.line.held();
+        for Done { lane, id, look_again } in done {
+            holding.remove(&id);
+            self.permits.give_back(lane, 1);
+            look[lane as usize] |= look_again;
+        }
+        drop(holding);
+        for lane in Lane::ALL {
+            if look[lane as usize] {
+                self.look_at(lane);
+            }
+        }
+    }
+
+    fn look_everywhere(&mut self) {
+        Lane::ALL.into_iter().for_each(|lane| self.look_at(lane));
+    }
+
+    fn look_at(&mut self, lane: Lane) {
+        let now = self.engine.clock.now();
+        for kind in [ClaimKind::Trusted, ClaimKind::Suspect] {
+            let (l, k) = (lane as usize, kind as usize);
+            self.looks[l][k] = self.looks[l][k].min(now);
+            if self.busy[l][k] == Busy::Claiming {
+                self.busy[l][k] = Busy::ClaimingAndStale;
+            }
+        }
+    }
+
+    /// How long there is surely nothing to do but wait for what is under way.
+    fn until_next_look(&self) -> Duration {
+        let now = self.engine.clock.now();
+        let poll_at = self.polled_at.plus(self.engine.settings.poll_interval);
+        let mut next = poll_at;
+        for lane in Lane::ALL {
+            for kind in [ClaimKind::Trusted, ClaimKind::Suspect] {
+                let (l, k) = (lane as usize, kind as usize);
+                if self.busy[l][k] == Busy::No && self.looks[l][k] > now {
+                    next = next.min(self.looks[l][k]);
+                }
+            }
+        }
+        let until_renewal = self.renew_at.saturating_sub(self.engine.clock.uptime());
+        next.since(now).min(until_renewal).max(Duration::from_millis(1))
+    }
+
+    /// The safety net: looks everywhere once in a while, whatever the wake-ups say, and renews long-held leases.
+    fn on_time(&mut self) {
+        let now = self.engine.clock.now();
+        if now.since(self.polled_at) >= self.engine.settings.poll_interval {
+            self.polled_at = now;
+            self.look_everywhere();
+        }
+        if self.engine.clock.uptime() >= self.renew_at {
+            self.start_renewal(now);
+        }
+    }
+
+    fn start_renewal(&mut self, now: Timestamp) {
+        let lease = self.line.route.lease;
+        let sent_at = self.engine.clock.uptime();
+        self.renew_at = sent_at + lease / 3;
+        let soon = sent_at + lease * 2 / 3;
+        let old: Vec<Held> = self.line.held().values().filter(|held| held.until() < soon).cloned().collect();
+        if old.is_empty() || !self.renewing.is_empty() {
+            return;
+        }
+        let engine = self.engine;
+        self.renewing.push(
+            async move {
+                let claims = old.iter().map(|held| held.claim.clone()).collect();
+                let result = engine.store.renew(claims, now.plus(lease)).await;
+                (sent_at + lease, old, result)
+            }
+            .boxed(),
+        );
+    }
+
+    fn on_renewed(&mut self, (until, old, result): Renewed) {
+        match result {
+            Ok(answers) => {
+                for (held, ours) in old.iter().zip(answers) {
+                    held.set_until(if ours { until } else { Duration::ZERO });
+                }
+            }
+            Err(error) => self.engine.observer.store_failed("renewing leases", &error),
+        }
+    }
+}
