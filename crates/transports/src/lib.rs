@@ -1,1 +1,5 @@
-//! transports
+//! Carries messages out, one adapter for each kind of destination.
+//!
+//! An adapter carries once and reports; it never retries by itself, and adapters never import one another.
+
+pub mod scripted;
