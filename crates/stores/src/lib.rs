@@ -1,1 +1,6 @@
-//! stores
+//! Remembers messages: the databases behind the engine's store port. Writes what core decided, and decides nothing.
+
+mod encode;
+pub mod sqlite;
+
+pub use sqlite::{Durability, Integrity, OpenError, OpenOptions, Role, Sqlite, SyncSqlite};

@@ -1,0 +1,166 @@
+//! Keeps new messages, each with its content, its key and its dead letter.
+
+use std::borrow::Cow;
+
+use redeliver_core::accept::{Ended, Known};
+use redeliver_core::change::NewRow;
+use redeliver_core::content::{ContentHash, ContentSource};
+use redeliver_core::planted::{self, Bug};
+use redeliver_core::{Content, Message};
+use redeliver_engine::store::{Inserted, StoreError};
+use rusqlite::{CachedStatement, Connection, Transaction, params};
+
+use super::Durability;
+use super::errors::{Fault, own, store_error};
+use super::read;
+use super::rows::{bind_message, id, number};
+use crate::encode::{attributes_to_text, headers_to_bytes};
+
+/// Keeps new messages inside the caller's own transaction: they are accepted if and when it commits.
+///
+/// A commit must mean that the message is safe, so that a connection with `synchronous` below `FULL` is turned away
+/// unless the caller says that it knows ([`Durability::Relaxed`]).
+pub fn insert_in(
+    transaction: &Transaction<'_>,
+    rows: Vec<NewRow>,
+    durability: Durability,
+) -> Result<Vec<Inserted>, StoreError> {
+    insert_durably(transaction, &rows, durability).map_err(|fault| store_error(transaction, fault))
+}
+
+fn insert_durably(db: &Connection, rows: &[NewRow], durability: Durability) -> Result<Vec<Inserted>, Fault> {
+    let synchronous: i64 = db.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+    if durability == Durability::Full && synchronous < Durability::Full.synchronous() {
+        return Err(Fault::Unfit(
+            "this connection's `synchronous` is below FULL, so that a commit may not survive a power cut; \
+             say `PRAGMA synchronous = FULL`, or allow it by Durability::Relaxed"
+                .to_owned(),
+        ));
+    }
+    if !db.table_exists(None, "redeliver_messages")? {
+        return Err(Fault::Unfit("this database isn't a store yet; open it as one first".to_owned()));
+    }
+    insert(db, rows)
+}
+
+pub(super) fn insert(db: &Connection, rows: &[NewRow]) -> Result<Vec<Inserted>, Fault> {
+    let mut writing = Writing::new(db)?;
+    rows.iter().map(|row| writing.insert(row)).collect()
+}
+
+/// The statements of the fast path, looked up once for all rows.
+struct Writing<'a> {
+    db: &'a Connection,
+    message: CachedStatement<'a>,
+    content: CachedStatement<'a>,
+}
+
+impl<'a> Writing<'a> {
+    fn new(db: &'a Connection) -> Result<Self, Fault> {
+        Ok(Self {
+            db,
+            message: db.prepare_cached(include_str!("sql/insert_message.sql"))?,
+            content: db.prepare_cached(include_str!("sql/insert_content.sql"))?,
+        })
+    }
+
+    fn insert(&mut self, row: &NewRow) -> Result<Inserted, Fault> {
+        let message = &row.message;
+        let id = own(&message.id)
+            .ok_or_else(|| Fault::Unfit(format!("{} is a row of another table", message.id)))?;
+        let hash = row.hash.as_ref().map(|hash| hash.0);
+        if let Some(key) = &message.key
+            && !self.put_key(key, message, id, hash)?
+            && !planted::is(Bug::KeyIgnored)
+        {
+            let known = known(self.db, key, message)?;
+            match (row.revives, &known.message) {
+                (true, Some(_)) => return Ok(Inserted::Known(Box::new(known))),
+                (true, None) => {
+                    let mut revive = self.db.prepare_cached(include_str!("sql/revive_key.sql"))?;
+                    revive.execute(params![&**key, &*message.workspace, id, hash])?;
+                }
+                (false, _) if read::exists(self.db, id)? => return Ok(Inserted::New),
+                (false, _) => return Ok(Inserted::Known(Box::new(known))),
+            }
+        }
+        bind_message(&mut self.message, id, message)?;
+        if self.message.raw_execute()? == 0 {
+            return Ok(Inserted::New);
+        }
+        let content = content_of(self.db, &row.content)?;
+        write_content(&mut self.content, id, &content)?;
+        if let Some(spawn) = &row.spawn {
+            // The word of the same death is kept once.
+            self.insert(spawn)?;
+        }
+        Ok(Inserted::New)
+    }
+
+    fn put_key(
+        &self,
+        key: &str,
+        message: &Message,
+        id: &[u8; 16],
+        hash: Option<[u8; 16]>,
+    ) -> Result<bool, Fault> {
+        let mut insert = self.db.prepare_cached(include_str!("sql/insert_key.sql"))?;
+        Ok(insert.execute(params![key, &*message.workspace, id, hash])? == 1)
+    }
+}
+
+/// Writes one row with its spawn: for a change that brings a message with it.
+pub(super) fn insert_one(db: &Connection, row: &NewRow) -> Result<Inserted, Fault> {
+    Writing::new(db)?.insert(row)
+}
+
+/// Writes a content over whatever there was.
+pub(super) fn put_content(db: &Connection, id: &[u8; 16], content: &Content) -> Result<(), Fault> {
+    write_content(&mut db.prepare_cached(include_str!("sql/insert_content.sql"))?, id, content)
+}
+
+fn write_content(insert: &mut CachedStatement<'_>, id: &[u8; 16], content: &Content) -> Result<(), Fault> {
+    let attributes = attributes_to_text(&content.attributes)?;
+    let headers = headers_to_bytes(&content.headers)?;
+    insert.execute(params![
+        id,
+        content.target.as_deref(),
+        attributes,
+        headers,
+        content.content_type.as_deref(),
+        &*content.bytes
+    ])?;
+    Ok(())
+}
+
+fn content_of<'a>(db: &Connection, source: &'a ContentSource) -> Result<Cow<'a, Content>, Fault> {
+    match source {
+        ContentSource::Given(content) => Ok(Cow::Borrowed(content)),
+        ContentSource::CopyOf { id, attributes } => {
+            // Word of a death is kept even where the dead one's content is somebody else's to keep.
+            let mut copy = read::content(db, id)?.unwrap_or_default();
+            copy.attributes.extend(attributes.clone());
+            copy.target = None;
+            Ok(Cow::Owned(copy))
+        }
+    }
+}
+
+/// What is known under a key that is there.
+fn known(db: &Connection, key: &str, message: &Message) -> Result<Known, Fault> {
+    let mut get = db.prepare_cached(include_str!("sql/get_key.sql"))?;
+    let mut rows = get.query(params![key, &*message.workspace])?;
+    let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let id = id(row, 0)?;
+    let ended = match row.get::<_, Option<u32>>(2)? {
+        None => None,
+        Some(attempts_before) => Some(Ended {
+            attempts_before,
+            attempts: row.get(3)?,
+            generation: row.get(4)?,
+            fence: number(row, 5)?,
+        }),
+    };
+    let hash = row.get::<_, Option<[u8; 16]>>(1)?.map(ContentHash);
+    Ok(Known { message: read::get(db, &id)?, id, hash, ended })
+}

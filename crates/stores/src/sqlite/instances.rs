@@ -1,0 +1,37 @@
+//! Which engines live, and the latest time that any of them saw.
+
+use std::time::Duration;
+
+use redeliver_core::{InstanceId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::errors::Fault;
+
+pub(super) fn beat(
+    db: &Connection,
+    instance: InstanceId,
+    now: Timestamp,
+    silent_max: Duration,
+) -> Result<(), Fault> {
+    let mut beat = db.prepare_cached(include_str!("sql/beat.sql"))?;
+    beat.execute(params![instance.0 as i64, now.plus(silent_max).as_ms()])?;
+    db.prepare_cached(include_str!("sql/put_last_time.sql"))?.execute([now.as_ms()])?;
+    Ok(())
+}
+
+pub(super) fn leave(db: &Connection, instance: InstanceId) -> Result<(), Fault> {
+    db.prepare_cached(include_str!("sql/leave.sql"))?.execute([instance.0 as i64])?;
+    Ok(())
+}
+
+/// Forgets the engines of earlier boots, so that their leases lapse at once.
+pub(super) fn forget_all(db: &Connection) -> Result<(), Fault> {
+    db.execute(include_str!("sql/forget_instances.sql"), [])?;
+    Ok(())
+}
+
+/// The latest time that was persisted.
+pub(super) fn last_time(db: &Connection) -> Result<Option<Timestamp>, Fault> {
+    let value = db.query_row(include_str!("sql/last_time.sql"), [], |row| row.get(0)).optional()?;
+    Ok(value.map(Timestamp::from_ms))
+}

@@ -1,0 +1,1 @@
+//! Every question is answered through an index.

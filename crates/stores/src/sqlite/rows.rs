@@ -1,0 +1,333 @@
+//! Rows and messages, one into the other. Columns come in the order in which the migration declares them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use redeliver_core::attempt::{AttemptRecord, Verdict};
+use redeliver_core::gate::GateKey;
+use redeliver_core::planted::{self, Bug};
+use redeliver_core::{
+    Content, DeadReason, InstanceId, Lane, Lease, Message, MessageId, Name, State, Timestamp,
+};
+use rusqlite::types::{FromSqlError, Type, ValueRef};
+use rusqlite::{Row, Statement, ToSql};
+use uuid::Uuid;
+
+use super::errors::Fault;
+use crate::encode::{
+    attributes_from_text, failure_from_text, failure_to_text, headers_from_bytes, recipients_from_text,
+    recipients_to_text,
+};
+
+/// How many columns a message has, and so where what is selected beside it begins.
+pub(super) const MESSAGE_COLUMNS: usize = 35;
+
+/// The words of the states, at the numbers that stand for them.
+const STATES: [&str; 6] = ["waiting", "claimed", "handed_off", "delivered", "dead", "cancelled"];
+
+/// The number that stands for a state's word.
+pub(super) fn state_number(word: &str) -> Option<i64> {
+    STATES.iter().zip(0..).find(|(name, _)| **name == word).map(|(_, number)| number)
+}
+
+/// The word of a state's number.
+pub(super) fn state_word(number: i64) -> Result<&'static str, Fault> {
+    at(&STATES, number).ok_or_else(|| odd("state", number))
+}
+
+/// The lane of a number.
+pub(super) fn lane(number: i64) -> Result<Lane, Fault> {
+    at(&Lane::ALL, number).ok_or_else(|| odd("lane", number))
+}
+
+/// The reason of a number.
+pub(super) fn dead_reason(number: i64) -> Result<DeadReason, Fault> {
+    at(&DeadReason::ALL, number).ok_or_else(|| odd("dead_reason", number))
+}
+
+/// Gives `?1` to `?35` of a statement a message's columns.
+pub(super) fn bind_message(
+    statement: &mut Statement<'_>,
+    id: &[u8; 16],
+    message: &Message,
+) -> Result<(), Fault> {
+    let standing = Standing::of(&message.state);
+    let last_error = message.last_error.as_ref().map(failure_to_text).transpose()?;
+    let recipients = recipients_to_text(&message.recipients)?;
+    let columns: [&dyn ToSql; MESSAGE_COLUMNS] = [
+        id,
+        &&*message.workspace,
+        &&*message.route,
+        &(message.lane as u8),
+        &standing.state,
+        &message.due_at.as_ms(),
+        &(message.fence as i64),
+        &message.attempts,
+        &message.losses,
+        &standing.parked_for,
+        &standing.instance,
+        &standing.claim,
+        &standing.lease_until,
+        &standing.started_at,
+        &standing.cancel_requested,
+        &standing.handed_off_at,
+        &standing.report_by,
+        &standing.ended_at,
+        &standing.put_away_at,
+        &standing.receipt,
+        &standing.dead_reason,
+        &standing.cancelled_for,
+        &message.key.as_deref(),
+        &message.scheduled_for.as_ms(),
+        &message.created_at.as_ms(),
+        &message.expires_at.map(Timestamp::as_ms),
+        &message.generation,
+        &message.attempts_before,
+        &message.max_attempts,
+        &message.unconfirmed,
+        &message.possible_duplicates,
+        &message.settled_claim.map(|claim| claim as i64),
+        &last_error,
+        &recipients,
+        &message.is_dead_letter,
+    ];
+    for (column, number) in columns.into_iter().zip(1..) {
+        statement.raw_bind_parameter(number, column)?;
+    }
+    Ok(())
+}
+
+/// The columns that only some states fill.
+#[derive(Default)]
+struct Standing<'a> {
+    state: u8,
+    parked_for: Option<&'a str>,
+    instance: Option<i64>,
+    claim: Option<i64>,
+    lease_until: Option<i64>,
+    started_at: Option<i64>,
+    cancel_requested: bool,
+    handed_off_at: Option<i64>,
+    report_by: Option<i64>,
+    ended_at: Option<i64>,
+    put_away_at: Option<i64>,
+    receipt: Option<&'a str>,
+    dead_reason: Option<u8>,
+    cancelled_for: Option<&'a str>,
+}
+
+impl<'a> Standing<'a> {
+    fn of(state: &'a State) -> Self {
+        match state {
+            State::Waiting { parked_for } => {
+                Self { state: 0, parked_for: parked_for.as_ref().map(GateKey::as_str), ..Self::default() }
+            }
+            State::Claimed(lease) => Self {
+                state: 1,
+                instance: Some(lease.instance.0 as i64),
+                claim: Some(lease.claim as i64),
+                lease_until: Some(lease.until_at.as_ms()),
+                started_at: lease.started_at.map(Timestamp::as_ms),
+                cancel_requested: lease.cancel_requested,
+                ..Self::default()
+            },
+            State::HandedOff { since, report_by } => Self {
+                state: 2,
+                handed_off_at: Some(since.as_ms()),
+                report_by: report_by.map(Timestamp::as_ms),
+                ..Self::default()
+            },
+            State::Delivered { at, receipt } => Self {
+                state: 3,
+                ended_at: Some(at.as_ms()),
+                put_away_at: Some(at.as_ms()),
+                receipt: receipt.as_deref(),
+                ..Self::default()
+            },
+            State::Dead { at, reason, dismissed_at } => Self {
+                state: 4,
+                ended_at: Some(at.as_ms()),
+                put_away_at: if planted::is(Bug::PruneTakesTheDead) { Some(*at) } else { *dismissed_at }
+                    .map(Timestamp::as_ms),
+                dead_reason: Some(*reason as u8),
+                ..Self::default()
+            },
+            State::Cancelled { at, reason } => Self {
+                state: 5,
+                ended_at: Some(at.as_ms()),
+                put_away_at: Some(at.as_ms()),
+                cancelled_for: Some(reason),
+                ..Self::default()
+            },
+        }
+    }
+}
+
+/// The message in a row that begins with its columns. `names` spares it names that the last row had too.
+pub(super) fn message(row: &Row<'_>, names: &mut Names) -> Result<Message, Fault> {
+    Ok(Message {
+        id: id(row, 0)?,
+        workspace: names.workspace(row.get_ref(1)?.as_str().map_err(|e| bad(1, e))?),
+        route: names.route(row.get_ref(2)?.as_str().map_err(|e| bad(2, e))?),
+        lane: lane(row.get(3)?)?,
+        state: state(row)?,
+        due_at: time(row, 5)?,
+        fence: number(row, 6)?,
+        attempts: row.get(7)?,
+        losses: row.get(8)?,
+        key: text(row, 22)?,
+        scheduled_for: time(row, 23)?,
+        created_at: time(row, 24)?,
+        expires_at: time_if_any(row, 25)?,
+        generation: row.get(26)?,
+        attempts_before: row.get(27)?,
+        max_attempts: row.get(28)?,
+        unconfirmed: row.get(29)?,
+        possible_duplicates: row.get(30)?,
+        settled_claim: row.get::<_, Option<i64>>(31)?.map(|claim| claim as u64),
+        last_error: str_if_any(row, 32)?.map(failure_from_text).transpose()?,
+        recipients: str_if_any(row, 33)?.map(recipients_from_text).transpose()?.unwrap_or_default(),
+        is_dead_letter: row.get(34)?,
+    })
+}
+
+fn state(row: &Row<'_>) -> Result<State, Fault> {
+    Ok(match row.get::<_, i64>(4)? {
+        0 => State::Waiting { parked_for: str_if_any(row, 9)?.map(GateKey::from_text) },
+        1 => State::Claimed(Lease {
+            instance: InstanceId(number(row, 10)?),
+            claim: number(row, 11)?,
+            until_at: time(row, 12)?,
+            started_at: time_if_any(row, 13)?,
+            cancel_requested: row.get(14)?,
+        }),
+        2 => State::HandedOff { since: time(row, 15)?, report_by: time_if_any(row, 16)? },
+        3 => State::Delivered { at: time(row, 17)?, receipt: text(row, 19)? },
+        4 => State::Dead {
+            at: time(row, 17)?,
+            reason: dead_reason(row.get(20)?)?,
+            dismissed_at: time_if_any(row, 18)?,
+        },
+        5 => State::Cancelled { at: time(row, 17)?, reason: text(row, 21)?.unwrap_or_default() },
+        other => return Err(odd("state", other)),
+    })
+}
+
+/// Names that many rows in a row have in common.
+#[derive(Default)]
+pub(super) struct Names {
+    workspace: Name,
+    route: Name,
+}
+
+impl Names {
+    fn workspace(&mut self, text: &str) -> Name {
+        shared(&mut self.workspace, text)
+    }
+
+    fn route(&mut self, text: &str) -> Name {
+        shared(&mut self.route, text)
+    }
+}
+
+fn shared(last: &mut Name, text: &str) -> Name {
+    if **last != *text {
+        *last = text.into();
+    }
+    last.clone()
+}
+
+/// The content whose columns begin at `first`.
+pub(super) fn content(row: &Row<'_>, first: usize) -> Result<Content, Fault> {
+    Ok(Content {
+        target: text(row, first)?,
+        attributes: str_if_any(row, first + 1)?.map(attributes_from_text).transpose()?.unwrap_or_default(),
+        headers: bytes_if_any(row, first + 2)?.map(headers_from_bytes).transpose()?.unwrap_or_default(),
+        content_type: text(row, first + 3)?,
+        bytes: bytes_if_any(row, first + 4)?.map(Bytes::copy_from_slice).unwrap_or_default(),
+    })
+}
+
+/// An attempt of a message's history.
+pub(super) fn attempt(row: &Row<'_>) -> Result<AttemptRecord, Fault> {
+    let verdict: i64 = row.get(2)?;
+    Ok(AttemptRecord {
+        generation: row.get(0)?,
+        attempt: row.get(1)?,
+        verdict: at(&Verdict::ALL, verdict).ok_or_else(|| odd("verdict", verdict))?,
+        at: time(row, 3)?,
+        instance: row.get::<_, Option<i64>>(4)?.map(|instance| InstanceId(instance as u64)),
+        failure: str_if_any(row, 5)?.map(failure_from_text).transpose()?,
+    })
+}
+
+/// A message's id.
+pub(super) fn id(row: &Row<'_>, column: usize) -> Result<MessageId, Fault> {
+    let bytes = row.get_ref(column)?.as_blob().map_err(|error| bad(column, error))?;
+    let uuid = Uuid::from_slice(bytes).map_err(|error| bad(column, error))?;
+    Ok(MessageId::Own(uuid))
+}
+
+/// A time.
+pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp, Fault> {
+    Ok(Timestamp::from_ms(row.get(column)?))
+}
+
+/// A text that many may hold.
+pub(super) fn text(row: &Row<'_>, column: usize) -> Result<Option<Arc<str>>, Fault> {
+    Ok(str_if_any(row, column)?.map(Arc::from))
+}
+
+/// A number with all its 64 bits.
+pub(super) fn number(row: &Row<'_>, column: usize) -> Result<u64, Fault> {
+    Ok(row.get::<_, i64>(column)? as u64)
+}
+
+fn time_if_any(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>, Fault> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_ms))
+}
+
+fn str_if_any<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>, Fault> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        value => value.as_str().map(Some).map_err(|error| bad(column, error)),
+    }
+}
+
+fn bytes_if_any<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a [u8]>, Fault> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        value => value.as_blob().map(Some).map_err(|error| bad(column, error)),
+    }
+}
+
+fn at<T: Copy>(all: &[T], number: i64) -> Option<T> {
+    all.get(usize::try_from(number).ok()?).copied()
+}
+
+fn odd(column: &str, number: i64) -> Fault {
+    bad(0, FromSqlError::Other(format!("{column} is {number}, which means nothing").into()))
+}
+
+fn bad(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> Fault {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Null, Box::new(error)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_in_the_database_never_change_their_meaning() {
+        let lanes: Vec<_> = (0..4).map(|n| lane(n).unwrap().name()).collect();
+        assert_eq!(lanes, ["critical", "high", "medium", "low"]);
+        let reasons: Vec<_> = (0..5).map(|n| dead_reason(n).unwrap().name()).collect();
+        assert_eq!(reasons, ["attempts_exhausted", "refused", "expired", "uncertain", "poison"]);
+        assert!(lane(4).is_err() && dead_reason(-1).is_err() && state_word(6).is_err());
+        for (word, number) in STATES.iter().zip(0..) {
+            assert_eq!(state_number(word), Some(number));
+            assert_eq!(state_word(number).unwrap(), *word);
+        }
+        assert_eq!(state_number("due"), None);
+    }
+}

@@ -1,0 +1,1 @@
+DELETE FROM redeliver_attempts WHERE message_id = ?1

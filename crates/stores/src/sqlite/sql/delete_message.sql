@@ -1,0 +1,1 @@
+DELETE FROM redeliver_messages WHERE id = ?1

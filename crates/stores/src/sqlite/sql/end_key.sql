@@ -1,0 +1,8 @@
+UPDATE redeliver_keys SET
+    ended_state = ?4,
+    attempts_before = ?5,
+    attempts = ?6,
+    generation = ?7,
+    fence = ?8,
+    expires_at = ?9
+WHERE key = ?1 AND workspace = ?2 AND message_id = ?3

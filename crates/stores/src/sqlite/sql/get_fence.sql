@@ -1,0 +1,1 @@
+SELECT fence FROM redeliver_messages WHERE id = ?1

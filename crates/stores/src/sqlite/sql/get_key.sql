@@ -1,0 +1,3 @@
+SELECT message_id, hash, attempts_before, attempts, generation, fence
+FROM redeliver_keys
+WHERE key = ?1 AND workspace = ?2

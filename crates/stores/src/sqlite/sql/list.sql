@@ -1,0 +1,10 @@
+-- Walks back from the newest, or from where the last page ended.
+SELECT *
+FROM redeliver_messages
+WHERE id < ?1
+    AND (?2 IS NULL OR workspace = ?2)
+    AND (?3 IS NULL OR route = ?3)
+    AND (?4 IS NULL OR state = ?4)
+    AND (?5 OR state <> 4 OR put_away_at IS NULL)
+ORDER BY id DESC
+LIMIT ?6

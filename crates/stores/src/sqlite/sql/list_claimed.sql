@@ -1,0 +1,8 @@
+SELECT *
+FROM redeliver_messages INDEXED BY redeliver_claimed
+WHERE state = 1
+    AND id < ?1
+    AND (?2 IS NULL OR workspace = ?2)
+    AND (?3 IS NULL OR route = ?3)
+ORDER BY id DESC
+LIMIT ?4

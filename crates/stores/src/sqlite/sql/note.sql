@@ -1,0 +1,6 @@
+INSERT INTO redeliver_attempts (message_id, number, generation, attempt, verdict, at, instance, failure)
+SELECT
+    ?1,
+    (SELECT coalesce(max(number), 0) + 1 FROM redeliver_attempts WHERE message_id = ?1),
+    ?2, ?3, ?4, ?5, ?6, ?7
+WHERE EXISTS (SELECT 1 FROM redeliver_messages WHERE id = ?1)

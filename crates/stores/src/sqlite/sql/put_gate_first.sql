@@ -1,0 +1,3 @@
+INSERT INTO redeliver_gates (key, version, since, reason, closed)
+VALUES (?1, 1, ?2, ?3, ?4)
+ON CONFLICT (key) DO NOTHING

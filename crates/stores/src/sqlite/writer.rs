@@ -1,0 +1,65 @@
+//! The one thread that writes. While a commit waits for the disk, calls pile up, and the next commit is theirs.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use rusqlite::Connection;
+use tokio::sync::mpsc;
+
+use super::calls::{Call, in_transaction};
+use super::errors::store_error;
+
+/// Calls that wait, at most. Whoever comes then waits before the door.
+const QUEUE_MAX: usize = 1_024;
+
+/// Rows after which a commit takes no further call, so that nobody's answer waits long for somebody else's rows.
+const COMMIT_ROWS_MAX: usize = 2_000;
+
+/// The way to the thread that writes.
+pub(super) struct Writer {
+    pub(super) queue: mpsc::Sender<Box<dyn Call>>,
+    pub(super) thread: JoinHandle<()>,
+    pub(super) commits: Arc<AtomicU64>,
+}
+
+/// Starts the thread. It ends when nobody holds its queue any more and the queue is empty.
+pub(super) fn start(db: Connection) -> io::Result<Writer> {
+    let (queue, mut calls) = mpsc::channel(QUEUE_MAX);
+    let commits = Arc::new(AtomicU64::new(0));
+    let counter = commits.clone();
+    let thread = Builder::new().name("sqlite-writer".to_owned()).spawn(move || {
+        while let Some(first) = calls.blocking_recv() {
+            commit_together(&db, together(first, &mut calls));
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    })?;
+    Ok(Writer { queue, thread, commits })
+}
+
+/// The first call and those that came in the meantime.
+fn together(first: Box<dyn Call>, calls: &mut mpsc::Receiver<Box<dyn Call>>) -> Vec<Box<dyn Call>> {
+    let mut rows = first.rows();
+    let mut together = vec![first];
+    while rows < COMMIT_ROWS_MAX
+        && let Ok(next) = calls.try_recv()
+    {
+        rows += next.rows();
+        together.push(next);
+    }
+    together
+}
+
+/// Does all calls in one transaction and then answers them. If one of them fails, each gets one of its own.
+fn commit_together(db: &Connection, mut calls: Vec<Box<dyn Call>>) {
+    let all = in_transaction(db, |db| calls.iter_mut().try_for_each(|call| call.execute(db)));
+    match all {
+        Ok(()) => calls.into_iter().for_each(|call| call.answer(Ok(()))),
+        Err(_) if calls.len() > 1 => calls.into_iter().for_each(|call| commit_together(db, vec![call])),
+        Err(fault) => {
+            let error = store_error(db, fault);
+            calls.into_iter().for_each(|call| call.answer(Err(error.clone())));
+        }
+    }
+}
