@@ -1,1 +1,19 @@
-//! cli
+//! The command line: reads the configuration, wires the parts together and runs the commands.
+
+pub mod args;
+mod commands;
+pub mod config;
+pub mod exit;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Runs the command that the process was started with.
+pub fn run() -> ExitCode {
+    let args = args::Args::parse();
+    match commands::run(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => exit::tell(&error),
+    }
+}

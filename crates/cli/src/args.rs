@@ -1,0 +1,87 @@
+//! The command line as it is written.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args as ArgGroup, Parser, Subcommand};
+
+use crate::config::profiles;
+
+/// Takes over every outbound message that must not be lost.
+///
+/// Exit codes: 0 done, 1 could not be done, 2 wrong command line or config.
+#[derive(Debug, Parser)]
+#[command(name = "redeliver", version, disable_help_subcommand = true)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Check a config and sum it up
+    Check(CheckArgs),
+    /// Show when messages are retried
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Print the version
+    Version,
+}
+
+/// Which config a command works with.
+#[derive(Debug, Clone, Default, ArgGroup)]
+pub struct ConfigArgs {
+    /// The config file; without one and without a profile, redeliver.toml if it is there
+    #[arg(long, value_name = "FILE", env = "REDELIVER_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// A config that comes with the binary; keys of the config file win over it
+    #[arg(long, value_name = "NAME", env = "REDELIVER_PROFILE",
+          value_parser = PossibleValuesParser::new(profiles::ALL.iter().map(|profile| profile.name)))]
+    pub profile: Option<String>,
+}
+
+/// `redeliver check`
+#[derive(Debug, ArgGroup)]
+pub struct CheckArgs {
+    /// Which config.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+}
+
+/// `redeliver policy`
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// List the policies of a config
+    List {
+        /// Which config.
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the timetable of a policy
+    Show {
+        /// The policy's name
+        name: String,
+        /// Which config.
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,116 @@
+//! The environment as a config: `REDELIVER_STORE__URL` is `store.url`, and a few names that others already use.
+
+use super::problem::Place;
+use super::source::{Entry, Node, Table, Value};
+
+/// Names that stand for a key without spelling it. The spelled-out name wins over them.
+pub const ALIASES: &[(&str, &[&str])] = &[("DATABASE_URL", &["store", "url"])];
+
+const PREFIX: &str = "REDELIVER_";
+const BETWEEN: &str = "__";
+
+/// The environment's variables with their values, in any order.
+pub type Variables = Vec<(String, String)>;
+
+/// Lays what the environment says over a config. An empty variable says nothing.
+///
+/// Only names with a `__` spell a key: others with our prefix belong to the command line, or to whoever runs us.
+pub fn lay_over(table: &mut Table, variables: &Variables) {
+    let said = || variables.iter().filter(|(_, value)| !value.is_empty());
+    for (alias, path) in ALIASES {
+        if let Some((name, value)) = said().find(|(name, _)| name == alias) {
+            put(table, path, name, value);
+        }
+    }
+    let mut spelled: Vec<_> = said().filter(|(name, _)| name.starts_with(PREFIX)).collect();
+    spelled.sort();
+    for (name, value) in spelled {
+        let path: Vec<&str> = name[PREFIX.len()..].split(BETWEEN).collect();
+        if path.len() > 1 {
+            put(table, &path, name, value);
+        }
+    }
+}
+
+fn put(table: &mut Table, path: &[&str], name: &str, value: &str) {
+    let Some((first, rest)) = path.split_first() else { return };
+    let place = Place::Variable(name.into());
+    let key = spelled_as(table, first);
+    let node = match rest {
+        [] => Node { place: place.clone(), value: Value::Bare(value.to_owned()) },
+        _ => {
+            let mut inner = match table.entries.iter_mut().find(|entry| entry.key == key) {
+                Some(Entry { node: Node { value: Value::Table(inner), .. }, .. }) => {
+                    return put(inner, rest, name, value);
+                }
+                _ => Table::default(),
+            };
+            put(&mut inner, rest, name, value);
+            Node { place: place.clone(), value: Value::Table(inner) }
+        }
+    };
+    table.lay_over(Table { entries: vec![Entry { key, place, node }] });
+}
+
+/// The key that a variable's part means: variables know neither small letters nor `-` and `.`.
+fn spelled_as(table: &Table, part: &str) -> String {
+    let plain = |key: &str| key.to_ascii_lowercase().replace(['-', '.'], "_");
+    let known = table.entries.iter().find(|entry| plain(&entry.key) == plain(part));
+    known.map_or_else(|| part.to_ascii_lowercase(), |entry| entry.key.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::problem::Findings;
+    use crate::config::source::Text;
+
+    fn value(table: &Table, path: &[&str]) -> String {
+        let entry = table.get(path[0]).unwrap();
+        match (&entry.node.value, path.len()) {
+            (Value::Table(inner), 2..) => value(inner, &path[1..]),
+            (Value::Text(text) | Value::Bare(text), 1) => format!("{text} ({})", entry.place),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn lay(text: &str, variables: &[(&str, &str)]) -> Table {
+        let mut table = Text { source: 0, name: "f".into(), text }.parse(&Findings::default());
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        lay_over(&mut table, &variables);
+        table
+    }
+
+    #[test]
+    fn a_variable_wins_over_the_file_and_the_spelled_out_name_over_its_alias() {
+        let url = |variables: &[(&str, &str)]| value(&lay("store.url = 'a'", variables), &["store", "url"]);
+        assert_eq!(url(&[]), "a (f:1:7)");
+        assert_eq!(url(&[("DATABASE_URL", "b")]), "b (environment variable DATABASE_URL)");
+        assert_eq!(
+            url(&[("REDELIVER_STORE__URL", "c"), ("DATABASE_URL", "b")]),
+            "c (environment variable REDELIVER_STORE__URL)"
+        );
+        assert_eq!(url(&[("DATABASE_URL", "")]), "a (f:1:7)");
+    }
+
+    #[test]
+    fn names_with_dashes_and_dots_are_found() {
+        let table =
+            lay("[routes.\"e-mail.eu\"]\nlease = '1m'", &[("REDELIVER_ROUTES__E_MAIL_EU__LEASE", "2m")]);
+        let lease = value(&table, &["routes", "e-mail.eu", "lease"]);
+        assert!(lease.starts_with("2m"), "{lease}");
+    }
+
+    #[test]
+    fn what_spells_no_key_is_left_alone() {
+        let table = lay("", &[("REDELIVER_PORT", "tcp://10.0.0.1"), ("REDELIVER_KEY", "k"), ("HOME", "/")]);
+        assert!(table.entries.is_empty());
+    }
+
+    #[test]
+    fn a_variable_makes_the_tables_that_it_needs() {
+        let table = lay("", &[("REDELIVER_ROUTES__SMS__LANES__LOW__TARGET", "q")]);
+        assert!(value(&table, &["routes", "sms", "lanes", "low", "target"]).starts_with("q "));
+    }
+}

@@ -1,0 +1,239 @@
+//! `[routes.NAME]`: the ways that messages travel.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redeliver_core::breaker::BreakerConfig;
+use redeliver_core::limit::Rate;
+use redeliver_core::route::{LANE_WEIGHTS, OnAuthError, OnLost, Route, Travel};
+use redeliver_core::time::show_span;
+use redeliver_core::{Lane, Name, Policy};
+
+use super::policies;
+use super::problem::{Findings, did_you_mean};
+use super::reader::{Located, Reader};
+use super::source::Node;
+use super::transports::TransportConfig;
+use super::value::{AGE, DAY, HOUR, MS, SECOND};
+
+/// A route, and what its policies are called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteConfig {
+    /// The route, ready to be served.
+    pub route: Route,
+    /// The name of each lane's policy, by `Lane as usize`.
+    pub policies: [Name; 4],
+}
+
+/// What routes refer to.
+pub(super) struct Parts<'a> {
+    pub(super) transports: &'a BTreeMap<Name, Located<TransportConfig>>,
+    pub(super) policies: &'a BTreeMap<Name, Located<Policy>>,
+}
+
+/// How one lane travels, by the names that the config gives its parts.
+#[derive(Clone)]
+struct Way {
+    transport: Name,
+    target: Option<Name>,
+    policy: Name,
+    weight: u32,
+}
+
+/// A lease is renewed after a third of its time, so a carrying must fit into that.
+const SEND_TIMEOUTS_PER_LEASE: u32 = 3;
+
+pub(super) fn read(reader: &Reader<'_>, parts: &Parts<'_>) -> BTreeMap<Name, RouteConfig> {
+    let routes = reader.named("routes", |name, reader| {
+        let place = reader.place_of("dead_letter").clone();
+        Located { value: read_one(name, reader, parts), place }
+    });
+    let routes = routes.into_iter().map(|(name, found)| (name, found.value)).collect();
+    check_dead_letters(&routes, reader.findings());
+    routes.into_iter().map(|(name, found)| (name, found.value)).collect()
+}
+
+fn read_one(name: &Name, reader: &Reader<'_>, parts: &Parts<'_>) -> RouteConfig {
+    reader.require("transport", "transport = \"NAME\" for [transports.NAME]");
+    reader.require("policy", "policy = \"NAME\" for [policies.NAME]");
+    let nowhere = Way { transport: "".into(), target: None, policy: "".into(), weight: 1 };
+    let way = Way::read(reader, nowhere, parts);
+    let ways = reader.section("lanes", |lanes| {
+        Lane::ALL.map(|lane| {
+            lanes.section(lane.name(), |reader| {
+                let own = Way { weight: LANE_WEIGHTS[lane as usize], ..way.clone() };
+                let weight = reader.get("weight", own.weight, |node| node.count(1..=1_000));
+                Way { weight, ..Way::read(reader, own, parts) }
+            })
+        })
+    });
+    let route = Route {
+        lanes: ways.each_ref().map(|way| way.travel(parts)),
+        ..Route::new(name.clone(), way.transport.clone(), way.travel(parts).policy)
+    };
+    let route = settings(reader, route);
+    check(reader, &route);
+    RouteConfig { route, policies: ways.map(|way| way.policy) }
+}
+
+/// Checks where the word of each route's dead goes. The places are those of the key.
+fn check_dead_letters(routes: &BTreeMap<Name, Located<RouteConfig>>, findings: &Findings) {
+    let after = |name: &Name| routes.get(name).and_then(|found| found.value.route.dead_letter.clone());
+    for (name, Located { value, place }) in routes {
+        let Some(letter) = &value.route.dead_letter else { continue };
+        if !routes.contains_key(letter) {
+            let hint = hint(letter, routes.keys());
+            findings.error(place, format!("dead_letter names no route \"{letter}\": {hint}"));
+        }
+        // A loop is reported once, by the first of its routes.
+        let mut path = vec![name.clone()];
+        while let Some(next) = path.last().and_then(after) {
+            if next == *name && path.iter().all(|other| name <= other) {
+                path.push(next);
+                let shown: Vec<&str> = path.iter().map(|name| &**name).collect();
+                findings.error(place, format!("dead letters go round in a loop: {}", shown.join(" -> ")));
+                break;
+            }
+            if path.contains(&next) {
+                break;
+            }
+            path.push(next);
+        }
+    }
+}
+
+impl Way {
+    fn read(reader: &Reader<'_>, default: Self, parts: &Parts<'_>) -> Self {
+        Self {
+            transport: refer(reader, "transport", parts.transports).unwrap_or(default.transport),
+            target: reader.get("target", default.target, name_or_empty),
+            policy: refer(reader, "policy", parts.policies).unwrap_or(default.policy),
+            weight: default.weight,
+        }
+    }
+
+    fn travel(&self, parts: &Parts<'_>) -> Travel {
+        let policy = parts.policies.get(&self.policy);
+        Travel {
+            transport: self.transport.clone(),
+            target: self.target.clone(),
+            policy: policy.map_or_else(policies::stand_in, |found| found.value.clone()),
+            weight: self.weight,
+        }
+    }
+}
+
+fn settings(reader: &Reader<'_>, default: Route) -> Route {
+    Route {
+        on_lost: reader.get("on_lost", default.on_lost, |node| {
+            node.word(&[("retry", OnLost::Retry), ("hold", OnLost::Hold)])
+        }),
+        on_auth_error: reader.get("on_auth_error", default.on_auth_error, |node| {
+            node.word(&[("hold", OnAuthError::Hold), ("refuse_and_hold", OnAuthError::RefuseAndHold)])
+        }),
+        report_within: reader.get("report_within", default.report_within, |node| {
+            node.unless("never", |node| node.span(SECOND..=AGE))
+        }),
+        dead_letter: reader.get("dead_letter", default.dead_letter, name_or_empty),
+        losses_max: reader.get("losses_max", default.losses_max, |node| node.count(1..=1_000)),
+        lease: reader.get("lease", default.lease, |node| node.span(SECOND..=DAY)),
+        send_timeout: reader.get("send_timeout", default.send_timeout, |node| node.span(MS..=HOUR * 8)),
+        concurrency_max: reader.get("concurrency_max", default.concurrency_max, permits),
+        retry_after_max: reader
+            .get("retry_after_max", default.retry_after_max, |node| node.span(SECOND..=AGE)),
+        breaker: breaker(reader),
+        rate: reader
+            .get("rate", default.rate, |node| node.unless("unlimited", |node| node.parsed(Rate::parse))),
+        destination_concurrency_max: reader.get(
+            "destination_concurrency_max",
+            default.destination_concurrency_max,
+            |node| node.unless("unlimited", permits),
+        ),
+        retention: reader.get("retention", default.retention, |node| node.span(Duration::ZERO..=AGE)),
+        key_retention: reader.get("key_retention", default.key_retention, |node| {
+            node.unless("forever", |node| node.span(Duration::ZERO..=AGE))
+        }),
+        name: default.name,
+        lanes: default.lanes,
+    }
+}
+
+fn check(reader: &Reader<'_>, route: &Route) {
+    let (findings, name) = (reader.findings(), &route.name);
+    if route.send_timeout * SEND_TIMEOUTS_PER_LEASE > route.lease {
+        let place = [reader.place_of("lease"), reader.place_of("send_timeout")].into_iter().max();
+        findings.error(
+            place.unwrap_or(reader.place()),
+            format!(
+                "send_timeout ({}) must be at most a third of lease ({}) in [routes.{name}]",
+                show_span(route.send_timeout),
+                show_span(route.lease)
+            ),
+        );
+    }
+    if let Some(max) = route.destination_concurrency_max
+        && max > route.concurrency_max
+    {
+        findings.warning(
+            reader.place_of("destination_concurrency_max"),
+            format!(
+                "destination_concurrency_max ({max}) is never reached: concurrency_max is {}",
+                route.concurrency_max
+            ),
+        );
+    }
+}
+
+fn breaker(reader: &Reader<'_>) -> Option<BreakerConfig> {
+    if !reader.holds_table("breaker") {
+        let wrong = "must be a table such as { failures_max = 5 }";
+        return reader.get("breaker", None, |node| {
+            node.unless("off", |node| Err(format!("{wrong}, not {}", node.value.kind())))
+        });
+    }
+    let default = BreakerConfig::default();
+    reader.section("breaker", |reader| {
+        let breaker = BreakerConfig {
+            failures_max: reader.get("failures_max", default.failures_max, |node| node.count(1..=1_000_000)),
+            open_for: reader.get("open_for", default.open_for, |node| node.span(MS..=DAY)),
+            open_for_max: reader.get("open_for_max", default.open_for_max, |node| node.span(MS..=DAY)),
+            recover_per_s: reader
+                .get("recover_per_s", default.recover_per_s, |node| node.count(1..=1_000_000)),
+        };
+        if breaker.open_for > breaker.open_for_max {
+            let (min, max) = (show_span(breaker.open_for), show_span(breaker.open_for_max));
+            let wrong = format!("open_for ({min}) must not be above open_for_max ({max})");
+            reader.findings().error(reader.place_of("open_for"), wrong);
+        }
+        Some(breaker)
+    })
+}
+
+/// The name of a part that must be there.
+fn refer<T>(reader: &Reader<'_>, key: &'static str, known: &BTreeMap<Name, Located<T>>) -> Option<Name> {
+    let found = reader.find(key, |node| {
+        let name: Name = node.text()?.into();
+        if known.contains_key(&name) {
+            return Ok(name);
+        }
+        Err(format!("names no {key} \"{name}\": {}", hint(&name, known.keys())))
+    });
+    found.map(|found| found.value)
+}
+
+fn hint<'a>(name: &str, known: impl Iterator<Item = &'a Name> + Clone) -> String {
+    did_you_mean(name, known.clone().map(|name| &**name)).unwrap_or_else(|| {
+        let known: Vec<&str> = known.map(|name| &**name).collect();
+        if known.is_empty() { "there are none".to_owned() } else { format!("known are {}", known.join(", ")) }
+    })
+}
+
+/// A name; the empty text is none.
+fn name_or_empty(node: &Node) -> Result<Option<Name>, String> {
+    let text = node.text()?;
+    Ok((!text.is_empty()).then(|| text.into()))
+}
+
+fn permits(node: &Node) -> Result<usize, String> {
+    Ok(node.count(1..=100_000)? as usize)
+}

@@ -1,0 +1,39 @@
+//! How a command ends that didn't go well: what people read, and the code that scripts read.
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::config::problem::Problems;
+
+/// The command could not do what it was asked.
+pub const FAILED: u8 = 1;
+/// It was asked wrongly: the command line or the config.
+pub const USAGE: u8 = 2;
+
+/// The caller asked for something that isn't there.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Tells standard error what went wrong, and the shell how badly.
+pub fn tell(error: &anyhow::Error) -> ExitCode {
+    if let Some(problems) = error.downcast_ref::<Problems>() {
+        eprintln!("{problems}");
+        return ExitCode::from(USAGE);
+    }
+    if let Some(error) = error.downcast_ref::<io::Error>()
+        && error.kind() == io::ErrorKind::BrokenPipe
+    {
+        // Whoever reads us has read enough.
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("redeliver: {error:#}");
+    ExitCode::from(if error.is::<Usage>() { USAGE } else { FAILED })
+}
