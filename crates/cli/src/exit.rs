@@ -1,6 +1,7 @@
 //! How a command ends that didn't go well: what people read, and the code that scripts read.
 
-use std::io;
+use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use crate::config::problem::Problems;
@@ -14,8 +15,8 @@ pub const USAGE: u8 = 2;
 #[derive(Debug)]
 pub struct Usage(pub String);
 
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
@@ -25,7 +26,7 @@ impl std::error::Error for Usage {}
 /// Tells standard error what went wrong, and the shell how badly.
 pub fn tell(error: &anyhow::Error) -> ExitCode {
     if let Some(problems) = error.downcast_ref::<Problems>() {
-        eprintln!("{problems}");
+        print_aside(problems);
         return ExitCode::from(USAGE);
     }
     if let Some(error) = error.downcast_ref::<io::Error>()
@@ -34,6 +35,11 @@ pub fn tell(error: &anyhow::Error) -> ExitCode {
         // Whoever reads us has read enough.
         return ExitCode::SUCCESS;
     }
-    eprintln!("redeliver: {error:#}");
+    print_aside(format_args!("redeliver: {error:#}"));
     ExitCode::from(if error.is::<Usage>() { USAGE } else { FAILED })
+}
+
+/// Writes a line to standard error. If nobody listens there, there is nobody to tell.
+pub fn print_aside(line: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -9,11 +9,12 @@ use super::{load_config, print, show};
 use crate::args::CheckArgs;
 use crate::config::problem::counted;
 use crate::config::{Config, RouteConfig};
+use crate::exit::print_aside;
 
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let loaded = load_config(&args.config)?;
     for warning in &loaded.warnings {
-        eprintln!("{warning}");
+        print_aside(warning);
     }
     print(&summary(&loaded.config, loaded.warnings.len())?)
 }

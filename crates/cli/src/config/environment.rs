@@ -1,6 +1,8 @@
 //! The environment as a config: `REDELIVER_STORE__URL` is `store.url`, and a few names that others already use.
 
-use super::problem::Place;
+use std::collections::BTreeSet;
+
+use super::problem::{Findings, Place};
 use super::source::{Entry, Node, Table, Value};
 
 /// Names that stand for a key without spelling it. The spelled-out name wins over them.
@@ -28,6 +30,19 @@ pub fn lay_over(table: &mut Table, variables: &Variables) {
         let path: Vec<&str> = name[PREFIX.len()..].split(BETWEEN).collect();
         if path.len() > 1 {
             put(table, &path, name, value);
+        }
+    }
+}
+
+/// Warns of variables that would spell a key if they had `__` where they have `_`.
+pub fn warn_of_slips(variables: &Variables, known: &BTreeSet<String>, findings: &Findings) {
+    for (name, _) in variables.iter().filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty()) {
+        let spelled =
+            |key: &&String| format!("{PREFIX}{}", key.replace('.', "_").to_ascii_uppercase()) == *name;
+        if let Some(key) = known.iter().find(spelled) {
+            let right = key.replace('.', BETWEEN).to_ascii_uppercase();
+            let slip = format!("it is not used: {key} is spelled {PREFIX}{right}");
+            findings.warning(&Place::Variable(name.as_str().into()), slip);
         }
     }
 }
@@ -62,7 +77,6 @@ fn spelled_as(table: &Table, part: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::problem::Findings;
     use crate::config::source::Text;
 
     fn value(table: &Table, path: &[&str]) -> String {
@@ -106,6 +120,21 @@ mod tests {
     fn what_spells_no_key_is_left_alone() {
         let table = lay("", &[("REDELIVER_PORT", "tcp://10.0.0.1"), ("REDELIVER_KEY", "k"), ("HOME", "/")]);
         assert!(table.entries.is_empty());
+    }
+
+    #[test]
+    fn a_variable_that_nearly_spells_a_key_is_warned_of() {
+        let known = BTreeSet::from(["store.url".to_owned(), "store".to_owned()]);
+        let variables = ["REDELIVER_STORE_URL", "REDELIVER_PORT", "REDELIVER_STORE__URL"];
+        let findings = Findings::default();
+        warn_of_slips(&variables.map(|name| (name.to_owned(), "x".to_owned())).to_vec(), &known, &findings);
+        let warnings: Vec<String> =
+            findings.into_warnings().unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            warnings,
+            ["environment variable REDELIVER_STORE_URL: warning: it is not used: \
+              store.url is spelled REDELIVER_STORE__URL"]
+        );
     }
 
     #[test]

@@ -81,6 +81,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     findings.into_warnings()?;
     let reading = Reading::default();
     let config = reading.read(&table, read);
+    environment::warn_of_slips(&sources.variables, &reading.known.borrow(), &reading.findings);
     let warnings = reading.findings.into_warnings()?;
     Ok(Loaded { config, warnings, known: reading.known.into_inner() })
 }
@@ -106,7 +107,8 @@ fn read(reader: &Reader<'_>) -> Config {
     let policies = reader.named("policies", |_, reader| policies::read(reader));
     let parts = routes::Parts { transports: &transports, policies: &policies };
     let routes = routes::read(reader, &parts);
-    if !routes.is_empty() {
+    // What a slip of the pen has left unused isn't worth a warning of its own.
+    if !routes.is_empty() && !reader.findings().has_errors() {
         warn_of_unused(&transports, &policies, &routes, reader.findings());
     }
     Config { store, engine, log, transports: values(transports), policies: values(policies), routes }

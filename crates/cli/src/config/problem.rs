@@ -100,14 +100,17 @@ impl Findings {
         self.add(place, Severity::Warning, text.into());
     }
 
+    /// Whether something was found that nothing can start with.
+    pub fn has_errors(&self) -> bool {
+        self.0.borrow().iter().any(|problem| problem.severity == Severity::Error)
+    }
+
     /// The warnings, if nothing is worse; all problems otherwise. In the order of the text.
     pub fn into_warnings(self) -> Result<Vec<Problem>, Problems> {
+        let has_errors = self.has_errors();
         let mut all = self.0.into_inner();
         all.sort();
-        if all.iter().any(|problem| problem.severity == Severity::Error) {
-            return Err(Problems(all));
-        }
-        Ok(all)
+        if has_errors { Err(Problems(all)) } else { Ok(all) }
     }
 
     fn add(&self, place: &Place, severity: Severity, text: String) {
@@ -128,10 +131,16 @@ pub fn counted(count: usize, noun: &str) -> String {
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let near = known
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .map(|candidate| (likeness(word, candidate), candidate))
         .filter(|(likeness, _)| *likeness >= 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     near.map(|(_, candidate)| format!("did you mean \"{candidate}\"?"))
+}
+
+/// From 0 to 1. A single slip counts as much as a shared beginning, which is what short words need.
+fn likeness(word: &str, other: &str) -> f64 {
+    let one_slip = if strsim::osa_distance(word, other) <= 1 { 0.9 } else { 0.0 };
+    strsim::jaro_winkler(word, other).max(one_slip)
 }
 
 #[cfg(test)]
@@ -142,6 +151,7 @@ mod tests {
     fn a_near_word_is_offered_and_a_far_one_is_not() {
         let known = ["lease", "send_timeout", "retention"];
         assert_eq!(did_you_mean("sned_timeout", known).as_deref(), Some("did you mean \"send_timeout\"?"));
+        assert_eq!(did_you_mean("ulr", ["url"]).as_deref(), Some("did you mean \"url\"?"));
         assert_eq!(did_you_mean("leese", known).as_deref(), Some("did you mean \"lease\"?"));
         assert_eq!(did_you_mean("colour", known), None);
     }

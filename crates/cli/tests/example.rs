@@ -1,0 +1,79 @@
+//! The example config says what the code does: every key, none but those, and each with its default.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use redeliver_cli::config::{Config, Loaded, RouteConfig, Sources, TransportConfig, load};
+use redeliver_core::breaker::BreakerConfig;
+use redeliver_core::policy::{Backoff, Jitter};
+use redeliver_core::{Lane, Policy, Route};
+use redeliver_transports::scripted::ScriptedConfig;
+
+const EXAMPLE: &str = include_str!("../../../redeliver.example.toml");
+
+fn loaded() -> Loaded {
+    let file = Some(("redeliver.example.toml".into(), EXAMPLE.to_owned()));
+    load(&Sources { file, ..Sources::default() }).unwrap()
+}
+
+fn policy(backoff: Backoff) -> Policy {
+    Policy { backoff, jitter: Jitter::None, max_attempts: 4, expires_after: None }
+}
+
+#[test]
+fn the_example_is_the_default_config_with_its_routes() {
+    let seconds = Duration::from_secs;
+    let steps = policy(Backoff::Table([60, 300, 900].map(seconds).to_vec()));
+    let doubling = policy(Backoff::Exponential { base: seconds(2), factor: 2.0, cap: seconds(60) });
+    let email = RouteConfig {
+        route: Route::new("email", "script", steps.clone()),
+        policies: [(); 4].map(|()| "steps".into()),
+    };
+    let dead = RouteConfig {
+        route: Route {
+            breaker: Some(BreakerConfig::default()),
+            ..Route::new("dead", "script", doubling.clone())
+        },
+        policies: [(); 4].map(|()| "doubling".into()),
+    };
+    let expected = Config {
+        transports: [("script".into(), TransportConfig::Scripted(ScriptedConfig::default()))].into(),
+        policies: [("steps".into(), steps), ("doubling".into(), doubling)].into(),
+        routes: [("email".into(), email), ("dead".into(), dead)].into(),
+        ..Config::default()
+    };
+    let loaded = loaded();
+    assert_eq!(loaded.config, expected);
+    assert_eq!(loaded.warnings, []);
+}
+
+#[test]
+fn an_empty_file_is_the_default_config() {
+    let file = Some(("empty.toml".into(), String::new()));
+    assert_eq!(load(&Sources { file, ..Sources::default() }).unwrap().config, Config::default());
+}
+
+#[test]
+fn every_key_is_in_the_example() {
+    let lanes = Lane::ALL.map(|lane| format!(".lanes.{}", lane.name()));
+    let any_lane =
+        |key: &String| lanes.iter().fold(key.clone(), |key, lane| key.replace(lane.as_str(), ".lanes.*"));
+    let known: BTreeSet<String> = loaded().known.iter().map(any_lane).collect();
+    let mut written = BTreeSet::new();
+    walk("", &toml::from_str(EXAMPLE).unwrap(), &mut written);
+    let missing: Vec<&String> = known.difference(&written).collect();
+    assert!(missing.is_empty(), "known to the code, missing in redeliver.example.toml: {missing:?}");
+}
+
+/// Every path in a table, with `*` for the names that people choose and for lanes.
+fn walk(path: &str, table: &toml::Table, written: &mut BTreeSet<String>) {
+    let chosen = ["transports", "policies", "routes"].contains(&path) || path.ends_with(".lanes");
+    for (key, value) in table {
+        let key = if chosen { "*" } else { key };
+        let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        if let toml::Value::Table(inner) = value {
+            walk(&path, inner, written);
+        }
+        written.insert(path);
+    }
+}
