@@ -23,7 +23,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Policy {
     reader.require("max_attempts", "max_attempts = 4");
     let policy = Policy {
         backoff: backoff(reader),
-        jitter: reader.get("jitter", Jitter::None, |node| node.parsed(Jitter::parse)),
+        jitter: reader.get("jitter", Jitter::None, |node| node.parsed(parse_jitter)),
         max_attempts: reader.get("max_attempts", ATTEMPTS_MAX, |node| node.count(1..=ATTEMPTS_MAX)),
         expires_after: reader
             .get("expires_after", None, |node| node.unless("never", |node| node.span(MS..=AGE))),
@@ -97,6 +97,13 @@ fn exponential(reader: &Reader<'_>) -> Backoff {
         base: base.map_or(MS, |base| base.value),
         factor: reader.get("factor", 2.0, |node| node.number(1.0..=1_000.0)),
         cap: cap.map_or(MS, |cap| cap.value),
+    }
+}
+
+fn parse_jitter(text: &str) -> Result<Jitter, String> {
+    match Jitter::parse(text)? {
+        Jitter::Span(span) if span > WAIT_MAX => Err(format!("it is at most {}", show_span(WAIT_MAX))),
+        jitter => Ok(jitter),
     }
 }
 
