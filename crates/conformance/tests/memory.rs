@@ -1,5 +1,21 @@
-//! The reference store keeps every rule.
+//! The reference store keeps every rule, and so do the simplest transport and intake.
 
-use redeliver_engine::memory::MemoryStore;
+mod peers;
 
-redeliver_conformance::store_tests!(MemoryStore::new());
+mod store {
+    use redeliver_engine::memory::MemoryStore;
+
+    redeliver_conformance::store_tests!(MemoryStore::new());
+}
+
+mod transport {
+    use super::peers::MemoryTransport;
+
+    redeliver_conformance::transport_tests!(MemoryTransport::new(None));
+}
+
+mod intake {
+    use super::peers::MemoryIntake;
+
+    redeliver_conformance::intake_tests!(MemoryIntake::new(None));
+}

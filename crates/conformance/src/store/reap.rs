@@ -96,7 +96,7 @@ pub async fn a_report_that_did_not_come_is_overdue(store: &dyn Store) {
     let handed = standing(1, State::HandedOff { since: at(0), report_by: Some(at(30)) });
     keep_all(store, [handed.clone(), standing(2, delivered(0)), message(3)]).await;
     assert_eq!(store.overdue(at(29), 10).await.unwrap(), []);
-    assert_eq!(store.overdue(at(30), 10).await.unwrap(), [handed.clone()]);
+    assert_eq!(store.overdue(at(30), 10).await.unwrap(), std::slice::from_ref(&handed));
     store.apply(vec![moved(&handed, delivered(31))]).await.unwrap();
     assert_eq!(store.overdue(at(40), 10).await.unwrap(), []);
 }

@@ -1,0 +1,103 @@
+//! A sink that answers as a story needs it to, and remembers what it was brought.
+
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use redeliver_core::accept::NewMessage;
+use redeliver_engine::intake::{Accepted, Sink};
+use redeliver_engine::store::StoreError;
+use tokio::sync::watch;
+
+use crate::make::id;
+
+/// How a sink answers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// Everything is new.
+    New,
+    /// Everything was said before.
+    Duplicate,
+    /// There is no route for what begins with this byte; the rest is new.
+    NoRouteFor(u8),
+    /// The store does not answer.
+    Fails,
+    /// Nothing, until it is told otherwise.
+    Waits,
+}
+
+/// A sink that answers as it is told, and remembers what it was brought.
+#[derive(Debug)]
+pub struct ScriptedSink {
+    answers: watch::Sender<Answers>,
+    brought: Mutex<Vec<Bytes>>,
+    taken: Mutex<Vec<Bytes>>,
+    calls: watch::Sender<usize>,
+}
+
+impl ScriptedSink {
+    /// A sink that answers like this.
+    pub fn new(answers: Answers) -> Self {
+        Self {
+            answers: watch::Sender::new(answers),
+            brought: Mutex::default(),
+            taken: Mutex::default(),
+            calls: watch::Sender::new(0),
+        }
+    }
+
+    /// Answers like this from now on.
+    pub fn answer(&self, answers: Answers) {
+        self.answers.send_replace(answers);
+    }
+
+    /// Everything that was brought, answered for or not, repeats included.
+    pub fn brought(&self) -> Vec<Bytes> {
+        lock(&self.brought).clone()
+    }
+
+    /// Everything that was answered for.
+    pub fn taken(&self) -> Vec<Bytes> {
+        lock(&self.taken).clone()
+    }
+
+    /// How often anything was brought.
+    pub fn calls(&self) -> usize {
+        *self.calls.borrow()
+    }
+
+    /// Ends when something was brought at least this often.
+    pub async fn called(&self, times: usize) {
+        let mut calls = self.calls.subscribe();
+        // The only error is that the sink is gone, and it is borrowed here.
+        let _ = calls.wait_for(|calls| *calls >= times).await;
+    }
+}
+
+#[async_trait]
+impl Sink for ScriptedSink {
+    async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
+        let batch: Vec<Bytes> = batch.into_iter().map(|new| new.content.bytes).collect();
+        lock(&self.brought).extend(batch.iter().cloned());
+        self.calls.send_modify(|calls| *calls += 1);
+        let mut answers = self.answers.subscribe();
+        let answers = match answers.wait_for(|answers| *answers != Answers::Waits).await {
+            Ok(answers) => *answers,
+            Err(_) => Answers::Fails,
+        };
+        let answer = |bytes: &Bytes| match answers {
+            Answers::New => Ok(Accepted::New(id(1))),
+            Answers::Duplicate => Ok(Accepted::Duplicate(id(1))),
+            Answers::NoRouteFor(first) if bytes.first() == Some(&first) => Ok(Accepted::NoRoute),
+            Answers::NoRouteFor(_) => Ok(Accepted::New(id(1))),
+            Answers::Fails | Answers::Waits => Err(StoreError::Unavailable("as the story goes".to_owned())),
+        };
+        let all: Vec<Accepted> = batch.iter().map(answer).collect::<Result<_, _>>()?;
+        lock(&self.taken).extend(batch);
+        Ok(all)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,210 @@
+//! A transport and an intake with their other ends in memory, honest or with one fault.
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test panics: that is how it fails")]
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use redeliver_conformance::intake::IntakeRig;
+use redeliver_conformance::transport::{Manner, Seen, TransportRig};
+use redeliver_core::accept::NewMessage;
+use redeliver_core::outcome::Blame;
+use redeliver_core::{Content, Failure, Name, Outcome};
+use redeliver_engine::intake::{Accepted, Intake, IntakeError, Sink};
+use redeliver_engine::stop::Stop;
+use redeliver_engine::transport::{Envelope, Transport};
+
+/// What can be wrong with an adapter.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    RetriesByItself,
+    SaysDelivered,
+    DropsAttemptId,
+    NamesEachMessage,
+    AcksEarly,
+    Spins,
+    EndsOnPoison,
+    ReversesAnswers,
+    NeverStops,
+}
+
+/// A transport whose peer is a list.
+pub struct MemoryTransport {
+    fault: Option<Fault>,
+    manner: Mutex<Manner>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl MemoryTransport {
+    pub fn new(fault: Option<Fault>) -> Self {
+        Self { fault, manner: Mutex::new(Manner::Takes), seen: Mutex::default() }
+    }
+
+    fn bring(&self, envelope: &Envelope<'_>) {
+        let drops = self.fault == Some(Fault::DropsAttemptId);
+        let attempt_id = (!drops).then(|| envelope.attempt_id().to_string());
+        self.seen.lock().unwrap().push(Seen { attempt_id, bytes: Some(envelope.content.bytes.clone()) });
+    }
+}
+
+#[async_trait]
+impl Transport for MemoryTransport {
+    async fn carry(&self, envelope: &Envelope<'_>, _within: Duration) -> Outcome {
+        let manner = *self.manner.lock().unwrap();
+        if self.fault == Some(Fault::SaysDelivered) {
+            self.bring(envelope);
+            return Outcome::Delivered { receipt: None };
+        }
+        match manner {
+            Manner::Takes => {
+                self.bring(envelope);
+                Outcome::Delivered { receipt: Some("taken".into()) }
+            }
+            Manner::Fails => {
+                self.bring(envelope);
+                if self.fault == Some(Fault::RetriesByItself) {
+                    self.bring(envelope);
+                }
+                Outcome::Failed(Failure::new("try later").with_code("451"))
+            }
+            Manner::Refuses => {
+                self.bring(envelope);
+                Outcome::Refused(Failure::new("never").with_code("550"))
+            }
+            Manner::Silent => std::future::pending().await,
+            Manner::Away => Outcome::Failed(Failure::new("refused").blaming(Blame::Connection)),
+        }
+    }
+
+    fn destination(&self, envelope: &Envelope<'_>) -> Name {
+        match self.fault {
+            Some(Fault::NamesEachMessage) => envelope.message.id.to_string().into(),
+            _ => envelope.target.unwrap_or("memory").into(),
+        }
+    }
+}
+
+#[async_trait]
+impl TransportRig for MemoryTransport {
+    fn transport(&self) -> &dyn Transport {
+        self
+    }
+
+    async fn behave(&self, manner: Manner) {
+        *self.manner.lock().unwrap() = manner;
+    }
+
+    async fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+const POISON: Bytes = Bytes::from_static(b"\xff poison");
+const POLL: Duration = Duration::from_millis(2);
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// An intake whose source is a list.
+pub struct MemoryIntake {
+    fault: Option<Fault>,
+    source: Arc<Mutex<Source>>,
+}
+
+#[derive(Default)]
+struct Source {
+    waiting: Vec<Bytes>,
+    set_aside: Vec<Bytes>,
+}
+
+impl MemoryIntake {
+    pub fn new(fault: Option<Fault>) -> Self {
+        Self { fault, source: Arc::default() }
+    }
+
+    fn source(&self) -> MutexGuard<'_, Source> {
+        self.source.lock().unwrap()
+    }
+
+    /// Brings one batch; `false` if it has to wait before the next.
+    async fn feed(&self, sink: &dyn Sink) -> Result<bool, IntakeError> {
+        let all = self.source().waiting.clone();
+        let (poison, good): (Vec<Bytes>, Vec<Bytes>) = all.into_iter().partition(|bytes| *bytes == POISON);
+        if self.fault == Some(Fault::EndsOnPoison) && !poison.is_empty() {
+            return Err(IntakeError { name: "memory".to_owned(), why: "poison".to_owned() });
+        }
+        self.source().forget(&poison);
+        self.source().set_aside.extend(poison);
+        if good.is_empty() {
+            return Ok(false);
+        }
+        if self.fault == Some(Fault::AcksEarly) {
+            self.source().forget(&good);
+        }
+        let new = |bytes: &Bytes| NewMessage::new("mail", Content::of_bytes(bytes.clone()));
+        let Ok(mut answers) = sink.accept(good.iter().map(new).collect()).await else {
+            return Ok(self.fault == Some(Fault::Spins));
+        };
+        if self.fault == Some(Fault::ReversesAnswers) {
+            answers.reverse();
+        }
+        self.source().forget(&good);
+        let unwanted = good.into_iter().zip(answers).filter(|(_, answer)| *answer == Accepted::NoRoute);
+        self.source().set_aside.extend(unwanted.map(|(bytes, _)| bytes));
+        Ok(true)
+    }
+}
+
+impl Source {
+    fn forget(&mut self, inputs: &[Bytes]) {
+        for input in inputs {
+            if let Some(place) = self.waiting.iter().position(|bytes| bytes == input) {
+                self.waiting.remove(place);
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Intake for MemoryIntake {
+    async fn run(&self, sink: &dyn Sink, mut stop: Stop) -> Result<(), IntakeError> {
+        loop {
+            let fed = self.feed(sink).await?;
+            if stop.is_stopped() && self.fault != Some(Fault::NeverStops) {
+                return Ok(());
+            }
+            let wait = match fed {
+                true => Duration::ZERO,
+                false if self.source().waiting.is_empty() => POLL,
+                false => PATIENCE,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = stop.stopped(), if self.fault != Some(Fault::NeverStops) => {}
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl IntakeRig for MemoryIntake {
+    fn intake(&self) -> &dyn Intake {
+        self
+    }
+
+    async fn put(&self, bytes: Bytes) {
+        self.source().waiting.push(bytes);
+    }
+
+    async fn put_poison(&self) {
+        self.source().waiting.push(POISON);
+    }
+
+    async fn unacknowledged(&self) -> usize {
+        self.source().waiting.len()
+    }
+
+    async fn set_aside(&self) -> Vec<Bytes> {
+        self.source().set_aside.clone()
+    }
+}
