@@ -12,7 +12,10 @@ use super::rows::{MESSAGE_COLUMNS, Names, content, message};
 pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claims, Fault> {
     let mut claimed = due(db, request)?;
     let until_at = request.now.plus(request.lease);
-    let mut claim = db.prepare_cached(include_str!("sql/claim.sql"))?;
+    let mut claim = db.prepare_cached(match request.kind {
+        ClaimKind::Trusted => include_str!("sql/claim_trusted.sql"),
+        ClaimKind::Suspect => include_str!("sql/claim_suspect.sql"),
+    })?;
     for (message, _) in &mut claimed {
         if !planted::is(Bug::ClaimKeepsFence) {
             message.fence += 1;
@@ -37,8 +40,8 @@ pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claims, F
 fn due(db: &Connection, request: &ClaimRequest) -> Result<Vec<(Message, Content)>, Fault> {
     let now = if planted::is(Bug::ClaimsBeforeDue) { Timestamp::MAX } else { request.now };
     let mut due = db.prepare_cached(match request.kind {
-        ClaimKind::Trusted => include_str!("sql/claim_trusted.sql"),
-        ClaimKind::Suspect => include_str!("sql/claim_suspect.sql"),
+        ClaimKind::Trusted => include_str!("sql/due_trusted.sql"),
+        ClaimKind::Suspect => include_str!("sql/due_suspect.sql"),
     })?;
     let mut rows =
         due.query(params![&*request.route, request.lane as u8, now.as_ms(), limit(request.limit)])?;

@@ -116,7 +116,7 @@ pub(super) fn insert_one(db: &Connection, row: &NewRow) -> Result<Inserted, Faul
 
 /// Writes a content over whatever there was.
 pub(super) fn put_content(db: &Connection, id: &[u8; 16], content: &Content) -> Result<(), Fault> {
-    write_content(&mut db.prepare_cached(include_str!("sql/insert_content.sql"))?, id, content)
+    write_content(&mut db.prepare_cached(include_str!("sql/put_content.sql"))?, id, content)
 }
 
 fn write_content(insert: &mut CachedStatement<'_>, id: &[u8; 16], content: &Content) -> Result<(), Fault> {
@@ -158,7 +158,8 @@ fn known(db: &Connection, key: &str, message: &Message) -> Result<Known, Fault> 
             attempts_before,
             attempts: row.get(3)?,
             generation: row.get(4)?,
-            fence: number(row, 5)?,
+            possible_duplicates: row.get(5)?,
+            fence: number(row, 6)?,
         }),
     };
     let hash = row.get::<_, Option<[u8; 16]>>(1)?.map(ContentHash);

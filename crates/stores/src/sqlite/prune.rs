@@ -35,6 +35,7 @@ struct Gone {
     attempts_before: u32,
     attempts: u32,
     generation: u32,
+    possible_duplicates: u32,
     fence: i64,
 }
 
@@ -49,7 +50,8 @@ fn put_away(db: &Connection, request: &PruneRequest) -> Result<Vec<Gone>, Fault>
             attempts_before: row.get(4)?,
             attempts: row.get(5)?,
             generation: row.get(6)?,
-            fence: row.get(7)?,
+            possible_duplicates: row.get(7)?,
+            fence: row.get(8)?,
         })
     };
     let found =
@@ -68,6 +70,7 @@ fn end_key(db: &Connection, gone: &Gone, expires_at: Option<Timestamp>) -> Resul
         gone.attempts_before,
         gone.attempts,
         gone.generation,
+        gone.possible_duplicates,
         gone.fence,
         expires_at.map(Timestamp::as_ms)
     ])?;

@@ -20,7 +20,7 @@ use crate::encode::{
 };
 
 /// How many columns a message has, and so where what is selected beside it begins.
-pub(super) const MESSAGE_COLUMNS: usize = 35;
+pub(super) const MESSAGE_COLUMNS: usize = 38;
 
 /// The words of the states, at the numbers that stand for them.
 const STATES: [&str; 6] = ["waiting", "claimed", "handed_off", "delivered", "dead", "cancelled"];
@@ -45,13 +45,13 @@ pub(super) fn dead_reason(number: i64) -> Result<DeadReason, Fault> {
     at(&DeadReason::ALL, number).ok_or_else(|| odd("dead_reason", number))
 }
 
-/// Gives `?1` to `?35` of a statement a message's columns.
+/// Gives `?1` to `?38` of a statement a message's columns.
 pub(super) fn bind_message(
     statement: &mut Statement<'_>,
     id: &[u8; 16],
     message: &Message,
 ) -> Result<(), Fault> {
-    let standing = Standing::of(&message.state);
+    let standing = Standing::of(message);
     let last_error = message.last_error.as_ref().map(failure_to_text).transpose()?;
     let recipients = recipients_to_text(&message.recipients)?;
     let columns: [&dyn ToSql; MESSAGE_COLUMNS] = [
@@ -61,6 +61,8 @@ pub(super) fn bind_message(
         &(message.lane as u8),
         &standing.state,
         &message.due_at.as_ms(),
+        &standing.ready_at,
+        &standing.suspect_at,
         &(message.fence as i64),
         &message.attempts,
         &message.losses,
@@ -76,6 +78,7 @@ pub(super) fn bind_message(
         &standing.put_away_at,
         &standing.receipt,
         &standing.dead_reason,
+        &standing.dismissed_at,
         &standing.cancelled_for,
         &message.key.as_deref(),
         &message.scheduled_for.as_ms(),
@@ -101,6 +104,8 @@ pub(super) fn bind_message(
 #[derive(Default)]
 struct Standing<'a> {
     state: u8,
+    ready_at: Option<i64>,
+    suspect_at: Option<i64>,
     parked_for: Option<&'a str>,
     instance: Option<i64>,
     claim: Option<i64>,
@@ -113,14 +118,21 @@ struct Standing<'a> {
     put_away_at: Option<i64>,
     receipt: Option<&'a str>,
     dead_reason: Option<u8>,
+    dismissed_at: Option<i64>,
     cancelled_for: Option<&'a str>,
 }
 
 impl<'a> Standing<'a> {
-    fn of(state: &'a State) -> Self {
-        match state {
-            State::Waiting { parked_for } => {
-                Self { state: 0, parked_for: parked_for.as_ref().map(GateKey::as_str), ..Self::default() }
+    fn of(message: &'a Message) -> Self {
+        match &message.state {
+            State::Waiting { parked_for: Some(gate) } => {
+                Self { state: 0, parked_for: Some(gate.as_str()), ..Self::default() }
+            }
+            State::Waiting { parked_for: None } => {
+                let due_at = Some(message.due_at.as_ms());
+                let (ready_at, suspect_at) =
+                    if message.is_suspect() { (None, due_at) } else { (due_at, None) };
+                Self { state: 0, ready_at, suspect_at, ..Self::default() }
             }
             State::Claimed(lease) => Self {
                 state: 1,
@@ -150,6 +162,7 @@ impl<'a> Standing<'a> {
                 put_away_at: if planted::is(Bug::PruneTakesTheDead) { Some(*at) } else { *dismissed_at }
                     .map(Timestamp::as_ms),
                 dead_reason: Some(*reason as u8),
+                dismissed_at: dismissed_at.map(Timestamp::as_ms),
                 ..Self::default()
             },
             State::Cancelled { at, reason } => Self {
@@ -172,43 +185,43 @@ pub(super) fn message(row: &Row<'_>, names: &mut Names) -> Result<Message, Fault
         lane: lane(row.get(3)?)?,
         state: state(row)?,
         due_at: time(row, 5)?,
-        fence: number(row, 6)?,
-        attempts: row.get(7)?,
-        losses: row.get(8)?,
-        key: text(row, 22)?,
-        scheduled_for: time(row, 23)?,
-        created_at: time(row, 24)?,
-        expires_at: time_if_any(row, 25)?,
-        generation: row.get(26)?,
-        attempts_before: row.get(27)?,
-        max_attempts: row.get(28)?,
-        unconfirmed: row.get(29)?,
-        possible_duplicates: row.get(30)?,
-        settled_claim: row.get::<_, Option<i64>>(31)?.map(|claim| claim as u64),
-        last_error: str_if_any(row, 32)?.map(failure_from_text).transpose()?,
-        recipients: str_if_any(row, 33)?.map(recipients_from_text).transpose()?.unwrap_or_default(),
-        is_dead_letter: row.get(34)?,
+        fence: number(row, 8)?,
+        attempts: row.get(9)?,
+        losses: row.get(10)?,
+        key: text(row, 25)?,
+        scheduled_for: time(row, 26)?,
+        created_at: time(row, 27)?,
+        expires_at: time_if_any(row, 28)?,
+        generation: row.get(29)?,
+        attempts_before: row.get(30)?,
+        max_attempts: row.get(31)?,
+        unconfirmed: row.get(32)?,
+        possible_duplicates: row.get(33)?,
+        settled_claim: row.get::<_, Option<i64>>(34)?.map(|claim| claim as u64),
+        last_error: str_if_any(row, 35)?.map(failure_from_text).transpose()?,
+        recipients: str_if_any(row, 36)?.map(recipients_from_text).transpose()?.unwrap_or_default(),
+        is_dead_letter: row.get(37)?,
     })
 }
 
 fn state(row: &Row<'_>) -> Result<State, Fault> {
     Ok(match row.get::<_, i64>(4)? {
-        0 => State::Waiting { parked_for: str_if_any(row, 9)?.map(GateKey::from_text) },
+        0 => State::Waiting { parked_for: str_if_any(row, 11)?.map(GateKey::from_text) },
         1 => State::Claimed(Lease {
-            instance: InstanceId(number(row, 10)?),
-            claim: number(row, 11)?,
-            until_at: time(row, 12)?,
-            started_at: time_if_any(row, 13)?,
-            cancel_requested: row.get(14)?,
+            instance: InstanceId(number(row, 12)?),
+            claim: number(row, 13)?,
+            until_at: time(row, 14)?,
+            started_at: time_if_any(row, 15)?,
+            cancel_requested: row.get(16)?,
         }),
-        2 => State::HandedOff { since: time(row, 15)?, report_by: time_if_any(row, 16)? },
-        3 => State::Delivered { at: time(row, 17)?, receipt: text(row, 19)? },
+        2 => State::HandedOff { since: time(row, 17)?, report_by: time_if_any(row, 18)? },
+        3 => State::Delivered { at: time(row, 19)?, receipt: text(row, 21)? },
         4 => State::Dead {
-            at: time(row, 17)?,
-            reason: dead_reason(row.get(20)?)?,
-            dismissed_at: time_if_any(row, 18)?,
+            at: time(row, 19)?,
+            reason: dead_reason(row.get(22)?)?,
+            dismissed_at: time_if_any(row, 23)?,
         },
-        5 => State::Cancelled { at: time(row, 17)?, reason: text(row, 21)?.unwrap_or_default() },
+        5 => State::Cancelled { at: time(row, 19)?, reason: text(row, 24)?.unwrap_or_default() },
         other => return Err(odd("state", other)),
     })
 }

@@ -8,6 +8,8 @@ CREATE TABLE redeliver_messages (
     lane                INTEGER NOT NULL,
     state               INTEGER NOT NULL, -- 0 waiting, 1 claimed, 2 handed_off, 3 delivered, 4 dead, 5 cancelled
     due_at              INTEGER NOT NULL,
+    ready_at            INTEGER,          -- due_at while it can be claimed with others
+    suspect_at          INTEGER,          -- due_at while it can be claimed alone
     fence               INTEGER NOT NULL,
     attempts            INTEGER NOT NULL,
     losses              INTEGER NOT NULL,
@@ -27,6 +29,7 @@ CREATE TABLE redeliver_messages (
     put_away_at         INTEGER,          -- delivered, cancelled or dismissed: what retention counts from
     receipt             TEXT,
     dead_reason         INTEGER,          -- 0 attempts_exhausted, 1 refused, 2 expired, 3 uncertain, 4 poison
+    dismissed_at        INTEGER,
     cancelled_for       TEXT,
     -- what it is, and what has happened so far
     key                 TEXT,
@@ -44,16 +47,17 @@ CREATE TABLE redeliver_messages (
     is_dead_letter      INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Each message is in exactly one of the next seven, so a change of state costs one entry out and one in. Each
--- holds what counting needs, so that counting never reads the table.
+-- Each message is in exactly one of the next seven, so that a change of state costs one entry out and one in, and
+-- counting reads nothing but entries. Each depends only on columns that other changes leave alone: a statement
+-- looks at every index that depends on a column it sets, whether or not the row is in it.
 
 -- claim, trusted messages
-CREATE INDEX redeliver_due ON redeliver_messages (route, lane, due_at)
-    WHERE state = 0 AND parked_for IS NULL AND losses = 0;
+CREATE INDEX redeliver_ready ON redeliver_messages (route, lane, ready_at)
+    WHERE ready_at IS NOT NULL;
 
 -- claim, suspects
-CREATE INDEX redeliver_suspects ON redeliver_messages (route, lane, due_at)
-    WHERE state = 0 AND parked_for IS NULL AND losses > 0;
+CREATE INDEX redeliver_suspects ON redeliver_messages (route, lane, suspect_at)
+    WHERE suspect_at IS NOT NULL;
 
 -- parked, release
 CREATE INDEX redeliver_parked ON redeliver_messages (parked_for, due_at, route, lane)
@@ -61,23 +65,23 @@ CREATE INDEX redeliver_parked ON redeliver_messages (parked_for, due_at, route, 
 
 -- lapsed
 CREATE INDEX redeliver_claimed ON redeliver_messages (instance, lease_until, route, lane)
-    WHERE state = 1;
+    WHERE lease_until IS NOT NULL;
 
 -- overdue
-CREATE INDEX redeliver_handed_off ON redeliver_messages (report_by, route, lane)
-    WHERE state = 2;
+CREATE INDEX redeliver_handed_off ON redeliver_messages (report_by, handed_off_at, route, lane)
+    WHERE handed_off_at IS NOT NULL;
 
 -- list of the dead
-CREATE INDEX redeliver_dead ON redeliver_messages (route, id, lane, dead_reason)
-    WHERE state = 4 AND put_away_at IS NULL;
+CREATE INDEX redeliver_dead ON redeliver_messages (route, id, lane, dead_reason, dismissed_at)
+    WHERE dead_reason IS NOT NULL AND dismissed_at IS NULL;
 
 -- prune
-CREATE INDEX redeliver_put_away ON redeliver_messages (route, put_away_at, state, lane)
+CREATE INDEX redeliver_put_away ON redeliver_messages (route, put_away_at, lane, dismissed_at, cancelled_for)
     WHERE put_away_at IS NOT NULL;
 
 -- expired
 CREATE INDEX redeliver_expiring ON redeliver_messages (expires_at)
-    WHERE expires_at IS NOT NULL AND state IN (0, 2);
+    WHERE expires_at IS NOT NULL AND ended_at IS NULL;
 
 -- What messages carry: large and rarely looked at.
 CREATE TABLE redeliver_contents (
@@ -100,6 +104,7 @@ CREATE TABLE redeliver_keys (
     attempts_before INTEGER,
     attempts        INTEGER,
     generation      INTEGER,
+    possible_duplicates INTEGER,
     fence           INTEGER,
     expires_at      INTEGER,
     PRIMARY KEY (key, workspace)

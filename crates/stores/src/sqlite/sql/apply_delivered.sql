@@ -11,7 +11,5 @@ UPDATE redeliver_messages SET
     claim = NULL,
     lease_until = NULL,
     started_at = NULL,
-    cancel_requested = 0,
-    handed_off_at = NULL,
-    report_by = NULL
+    cancel_requested = 0
 WHERE id = ?1 AND fence = ?7

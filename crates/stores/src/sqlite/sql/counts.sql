@@ -2,14 +2,14 @@
 SELECT route, lane, state, dead_reason, sum(total), sum(due), sum(parked)
 FROM (
     SELECT route, lane, 0 AS state, NULL AS dead_reason,
-        count(*) AS total, sum(due_at <= ?1) AS due, 0 AS parked
-    FROM redeliver_messages INDEXED BY redeliver_due
-    WHERE state = 0 AND parked_for IS NULL AND losses = 0
+        count(*) AS total, sum(ready_at <= ?1) AS due, 0 AS parked
+    FROM redeliver_messages INDEXED BY redeliver_ready
+    WHERE ready_at IS NOT NULL
     GROUP BY route, lane
     UNION ALL
-    SELECT route, lane, 0, NULL, count(*), sum(due_at <= ?1), 0
+    SELECT route, lane, 0, NULL, count(*), sum(suspect_at <= ?1), 0
     FROM redeliver_messages INDEXED BY redeliver_suspects
-    WHERE state = 0 AND parked_for IS NULL AND losses > 0
+    WHERE suspect_at IS NOT NULL
     GROUP BY route, lane
     UNION ALL
     SELECT route, lane, 0, NULL, count(*), 0, count(*)
@@ -19,23 +19,23 @@ FROM (
     UNION ALL
     SELECT route, lane, 1, NULL, count(*), 0, 0
     FROM redeliver_messages INDEXED BY redeliver_claimed
-    WHERE state = 1
+    WHERE lease_until IS NOT NULL
     GROUP BY route, lane
     UNION ALL
     SELECT route, lane, 2, NULL, count(*), 0, 0
     FROM redeliver_messages INDEXED BY redeliver_handed_off
-    WHERE state = 2
+    WHERE handed_off_at IS NOT NULL
     GROUP BY route, lane
     UNION ALL
     SELECT route, lane, 4, dead_reason, count(*), 0, 0
     FROM redeliver_messages INDEXED BY redeliver_dead
-    WHERE state = 4 AND put_away_at IS NULL
+    WHERE dead_reason IS NOT NULL AND dismissed_at IS NULL
     GROUP BY route, lane, dead_reason
     UNION ALL
-    SELECT route, lane, state, NULL, count(*), 0, 0
+    SELECT route, lane, iif(cancelled_for IS NULL, 3, 5), NULL, count(*), 0, 0
     FROM redeliver_messages INDEXED BY redeliver_put_away
-    WHERE put_away_at IS NOT NULL AND state <> 4
-    GROUP BY route, lane, state
+    WHERE put_away_at IS NOT NULL AND dismissed_at IS NULL
+    GROUP BY route, lane, cancelled_for IS NULL
 )
 GROUP BY route, lane, state, dead_reason
 ORDER BY route, lane, state, dead_reason

@@ -3,6 +3,7 @@ UPDATE redeliver_keys SET
     attempts_before = ?5,
     attempts = ?6,
     generation = ?7,
-    fence = ?8,
-    expires_at = ?9
+    possible_duplicates = ?8,
+    fence = ?9,
+    expires_at = ?10
 WHERE key = ?1 AND workspace = ?2 AND message_id = ?3

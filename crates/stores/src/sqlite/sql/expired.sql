@@ -1,5 +1,5 @@
 SELECT *
 FROM redeliver_messages INDEXED BY redeliver_expiring
-WHERE expires_at IS NOT NULL AND state IN (0, 2) AND expires_at <= ?1
+WHERE expires_at <= ?1 AND ended_at IS NULL AND lease_until IS NULL
 ORDER BY expires_at
 LIMIT ?2

@@ -1,3 +1,3 @@
-SELECT message_id, hash, attempts_before, attempts, generation, fence
+SELECT message_id, hash, attempts_before, attempts, generation, possible_duplicates, fence
 FROM redeliver_keys
 WHERE key = ?1 AND workspace = ?2

@@ -1,8 +1,2 @@
 INSERT INTO redeliver_contents (id, target, attributes, headers, content_type, bytes)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-ON CONFLICT (id) DO UPDATE SET
-    target = excluded.target,
-    attributes = excluded.attributes,
-    headers = excluded.headers,
-    content_type = excluded.content_type,
-    bytes = excluded.bytes

@@ -5,6 +5,6 @@ WHERE id < ?1
     AND (?2 IS NULL OR workspace = ?2)
     AND (?3 IS NULL OR route = ?3)
     AND (?4 IS NULL OR state = ?4)
-    AND (?5 OR state <> 4 OR put_away_at IS NULL)
+    AND (?5 OR dismissed_at IS NULL)
 ORDER BY id DESC
 LIMIT ?6

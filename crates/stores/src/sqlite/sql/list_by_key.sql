@@ -6,6 +6,6 @@ WHERE k.key = ?7
     AND (?2 IS NULL OR m.workspace = ?2)
     AND (?3 IS NULL OR m.route = ?3)
     AND (?4 IS NULL OR m.state = ?4)
-    AND (?5 OR m.state <> 4 OR m.put_away_at IS NULL)
+    AND (?5 OR m.dismissed_at IS NULL)
 ORDER BY m.id DESC
 LIMIT ?6

@@ -1,6 +1,6 @@
 SELECT *
 FROM redeliver_messages INDEXED BY redeliver_claimed
-WHERE state = 1
+WHERE lease_until IS NOT NULL
     AND id < ?1
     AND (?2 IS NULL OR workspace = ?2)
     AND (?3 IS NULL OR route = ?3)

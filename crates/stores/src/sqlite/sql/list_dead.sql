@@ -1,6 +1,6 @@
 SELECT *
 FROM redeliver_messages INDEXED BY redeliver_dead
-WHERE state = 4 AND put_away_at IS NULL
+WHERE dead_reason IS NOT NULL AND dismissed_at IS NULL
     AND id < ?1
     AND (?2 IS NULL OR workspace = ?2)
     AND (?3 IS NULL OR route = ?3)

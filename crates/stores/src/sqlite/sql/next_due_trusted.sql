@@ -1,6 +1,5 @@
-SELECT due_at
-FROM redeliver_messages INDEXED BY redeliver_due
-WHERE route = ?1 AND lane = ?2
-    AND state = 0 AND parked_for IS NULL AND losses = 0
-ORDER BY due_at
+SELECT ready_at
+FROM redeliver_messages INDEXED BY redeliver_ready
+WHERE route = ?1 AND lane = ?2 AND ready_at IS NOT NULL
+ORDER BY ready_at
 LIMIT 1

@@ -1,5 +1,7 @@
 UPDATE redeliver_messages SET
     parked_for = NULL,
+    ready_at = CASE WHEN losses = 0 THEN due_at END,
+    suspect_at = CASE WHEN losses > 0 THEN due_at END,
     fence = fence + 1
 WHERE id IN (
     SELECT id

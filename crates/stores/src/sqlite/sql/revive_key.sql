@@ -5,6 +5,7 @@ UPDATE redeliver_keys SET
     attempts_before = NULL,
     attempts = NULL,
     generation = NULL,
+    possible_duplicates = NULL,
     fence = NULL,
     expires_at = NULL
 WHERE key = ?1 AND workspace = ?2

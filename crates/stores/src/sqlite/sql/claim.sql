@@ -1,9 +1,0 @@
-UPDATE redeliver_messages SET
-    state = 1,
-    fence = ?2,
-    claim = ?2,
-    instance = ?3,
-    lease_until = ?4,
-    started_at = NULL,
-    cancel_requested = 0
-WHERE id = ?1
