@@ -69,7 +69,8 @@ pub async fn a_renewed_lease_ends_later(store: &dyn Store) {
 pub async fn a_lease_that_is_gone_is_not_renewed(store: &dyn Store) {
     let first = keep_claimed(store, 1).await;
     let second = lose_and_claim_again(store, &first).await;
-    assert_eq!(store.renew(vec![claim_of(&first)], at(500)).await.unwrap(), [false]);
+    let never_given = ClaimRef { id: id(1), claim: second.fence + 1 };
+    assert_eq!(store.renew(vec![claim_of(&first), never_given], at(500)).await.unwrap(), [false, false]);
     assert_eq!(now_of(store, &id(1)).await, second);
     store.apply(vec![result(&second, &took_it(), 62)]).await.unwrap();
     let settled = now_of(store, &id(1)).await;
