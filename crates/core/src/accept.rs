@@ -158,6 +158,8 @@ pub struct Ended {
     pub attempts: u32,
     /// How often it had been started over.
     pub generation: u32,
+    /// Carryings that may have arrived without our knowing.
+    pub possible_duplicates: u32,
     /// Its fence, which never goes down.
     pub fence: u64,
 }
@@ -239,6 +241,7 @@ fn revive(known: &Known, row: NewRow, attempts: u32, route: &Route, now: Timesta
     let mut gone = Message { id: known.id.clone(), ..row.message.clone() };
     if let Some(ended) = known.ended {
         gone.generation = ended.generation;
+        gone.possible_duplicates = ended.possible_duplicates;
         gone.fence = ended.fence;
     }
     let mut message =
@@ -250,13 +253,15 @@ fn revive(known: &Known, row: NewRow, attempts: u32, route: &Route, now: Timesta
 
 /// The message that came back: what is new of it, on top of what it has been through.
 fn come_again(fresh: Message, old: &Message, attempts: u32, route: &Route, now: Timestamp) -> Message {
+    // It came back while somebody had it: what that one did will never be settled.
+    let unsettled = matches!(old.state, State::Claimed(_) | State::HandedOff { .. });
     let mut next = Message {
         created_at: old.created_at,
         scheduled_for: old.scheduled_for,
         generation: old.generation + 1,
         attempts,
         attempts_before: attempts,
-        possible_duplicates: old.possible_duplicates,
+        possible_duplicates: old.possible_duplicates + u32::from(unsettled),
         fence: old.fence,
         settled_claim: old.settled_claim,
         ..fresh
@@ -380,7 +385,13 @@ mod tests {
             id: MessageId::own(1),
             hash: None,
             message: None,
-            ended: Some(Ended { attempts_before: 1, attempts: 2, generation: 3, fence: 20 }),
+            ended: Some(Ended {
+                attempts_before: 1,
+                attempts: 2,
+                generation: 3,
+                possible_duplicates: 1,
+                fence: 20,
+            }),
         };
         let again = repeat(&known, row(2), Source::Broker { redelivered: false }, &route(), at(1_000));
         let Repeat::Revives(row) = again else { panic!("{again:?}") };

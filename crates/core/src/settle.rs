@@ -105,12 +105,14 @@ pub fn overdue(message: &Message, route: &Route, now: Timestamp) -> Option<Chang
 
 /// Settles a message that waits, or is with somebody else, past its expiry.
 pub fn expire(message: &Message, route: &Route, now: Timestamp) -> Option<Change> {
+    let mut next = message.clone();
     match message.state {
-        State::Waiting { .. } | State::HandedOff { .. } if message.is_expired(now) => {
-            Some(dead(message, message.clone(), DeadReason::Expired, None, route, now))
-        }
-        _ => None,
+        State::Waiting { .. } if message.is_expired(now) => {}
+        // Nobody will ever know what the outside worker made of it.
+        State::HandedOff { .. } if message.is_expired(now) => next.possible_duplicates += 1,
+        _ => return None,
     }
+    Some(dead(message, next, DeadReason::Expired, None, route, now))
 }
 
 /// The recipients that the next try is for: all but those that have a final verdict. Empty means all.
@@ -269,7 +271,7 @@ fn wait_again(
     route: &Route,
     now: Timestamp,
 ) -> Change {
-    if lease(message).is_some_and(|lease| lease.cancel_requested) {
+    if lease(message).is_some_and(|lease| lease.cancel_requested) && !planted::is(Bug::CarriesCancelled) {
         return cancelled(message, next, "operator".into(), now);
     }
     if next.is_expired(due_at.max(now)) {

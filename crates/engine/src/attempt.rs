@@ -21,18 +21,20 @@ use crate::transport::Envelope;
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) claim: ClaimRef,
+    /// Uptime when the claim was asked for.
+    from: Duration,
     /// Uptime in milliseconds at which the lease ends; moved on by renewals, 0 once it is known to be lost.
     until_ms: Arc<AtomicU64>,
 }
 
 impl Held {
-    pub(crate) fn new(message: &Message, until: Duration) -> Self {
+    pub(crate) fn new(message: &Message, from: Duration, until: Duration) -> Self {
         let claim = match &message.state {
             State::Claimed(lease) => lease.claim,
             _ => message.fence,
         };
         let until_ms = Arc::new(AtomicU64::new(until.as_millis() as u64));
-        Self { claim: ClaimRef { id: message.id.clone(), claim }, until_ms }
+        Self { claim: ClaimRef { id: message.id.clone(), claim }, from, until_ms }
     }
 
     pub(crate) fn until(&self) -> Duration {
@@ -115,7 +117,7 @@ async fn carry(
             }
         }
     }
-    let left = engine.life.carry_until(held.until()).saturating_sub(engine.clock.uptime());
+    let left = engine.life.carry_until(held.from, held.until()).saturating_sub(engine.clock.uptime());
     let now = engine.clock.now();
     if left <= within {
         let until = Until::At(now.plus(SHORT_LEASE_WAIT));
@@ -124,7 +126,8 @@ async fn carry(
     if envelope.message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
         return Some(Outcome::Deferred { until: Until::At(now), reason: "expired".into() });
     }
-    let carrying = AssertUnwindSafe(line.transport(envelope.message.lane).carry(envelope, within)).catch_unwind();
+    let carrying =
+        AssertUnwindSafe(line.transport(envelope.message.lane).carry(envelope, within)).catch_unwind();
     tokio::select! {
         biased;
         result = carrying => Some(result.unwrap_or_else(|_| {

@@ -14,8 +14,8 @@ pub(crate) struct Claimed<'a> {
     pub(crate) kind: ClaimKind,
     /// How many permits were taken for it.
     pub(crate) limit: usize,
-    /// Uptime at which its leases end, as far as we may rely on it: counted from before the claim was made.
-    pub(crate) lease_until: Duration,
+    /// Uptime when it was asked for: leases are counted from before the claim was made.
+    pub(crate) sent_at: Duration,
     pub(crate) result: Result<Claims, StoreError>,
     /// What keeps other suspects waiting while this one is in the air.
     pub(crate) alone: Option<SemaphorePermit<'a>>,
@@ -44,5 +44,5 @@ pub(crate) async fn claim<'a>(
         lease: line.route.lease,
     };
     let result = engine.store.claim(request).await;
-    Claimed { lane, kind, limit, lease_until: sent_at + line.route.lease, result, alone }
+    Claimed { lane, kind, limit, sent_at, result, alone }
 }

@@ -3,8 +3,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redeliver_core::{InstanceId, MessageId, Timestamp};
@@ -40,11 +40,38 @@ pub trait Clock: Send + Sync + 'static {
     }
 }
 
+/// A time of day that never goes back. When the machine's is set back, this one goes on at half its pace until it
+/// has been caught up with: nothing is early by it, and nothing stands still.
+#[derive(Copy, Clone, Debug)]
+pub struct Steady {
+    told_ms: i64,
+    told_at: Duration,
+}
+
+impl Steady {
+    /// A steady time that begins no earlier than this.
+    pub fn new(not_before: Timestamp) -> Self {
+        Self { told_ms: not_before.as_ms(), told_at: Duration::ZERO }
+    }
+
+    /// The time to tell when the machine's time of day and uptime are these.
+    pub fn tell(&mut self, wall_ms: i64, uptime: Duration) -> Timestamp {
+        if wall_ms >= self.told_ms || self.told_at.is_zero() {
+            *self = Self { told_ms: self.told_ms.max(wall_ms), told_at: uptime };
+        } else {
+            let passed_ms = uptime.saturating_sub(self.told_at).as_millis() as i64 / 2;
+            if passed_ms > 0 {
+                *self = Self { told_ms: self.told_ms + passed_ms, told_at: uptime };
+            }
+        }
+        Timestamp::from_ms(self.told_ms)
+    }
+}
+
 /// The machine's clocks.
 #[derive(Debug)]
 pub struct WallClock {
-    /// The latest time ever told: the time of day may be set back, but we don't follow.
-    latest_ms: AtomicI64,
+    steady: Mutex<Steady>,
     seed: u128,
     drawn: AtomicU64,
 }
@@ -59,7 +86,7 @@ impl WallClock {
             seed = (nanos ^ (u128::from(std::process::id()) << 96)).to_le_bytes();
         }
         Arc::new(Self {
-            latest_ms: AtomicI64::new(not_before.as_ms()),
+            steady: Mutex::new(Steady::new(not_before)),
             seed: u128::from_le_bytes(seed),
             drawn: AtomicU64::new(0),
         })
@@ -70,7 +97,7 @@ impl Clock for WallClock {
     fn now(&self) -> Timestamp {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_ms(self.latest_ms.fetch_max(ms, Ordering::Relaxed).max(ms))
+        self.steady.lock().unwrap_or_else(PoisonError::into_inner).tell(ms, self.uptime())
     }
 
     fn uptime(&self) -> Duration {
@@ -108,7 +135,20 @@ mod tests {
     #[test]
     fn the_time_never_goes_back() {
         let ahead = Timestamp::from_ms(WallClock::new(Timestamp::default()).now().as_ms() + 3_600_000);
-        assert_eq!(WallClock::new(ahead).now(), ahead);
+        assert!(WallClock::new(ahead).now() >= ahead);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_goes_on_at_half_its_pace_until_it_is_caught_up_with() {
+        let mut steady = Steady::new(Timestamp::default());
+        let mut tell = |wall_s: i64, uptime_s| {
+            steady.tell(wall_s * 1_000, Duration::from_secs(uptime_s)).as_ms() / 1_000
+        };
+        assert_eq!(tell(1_000, 1), 1_000);
+        assert_eq!(tell(900, 1), 1_000);
+        assert_eq!(tell(910, 11), 1_005);
+        assert_eq!(tell(1_109, 210), 1_109, "caught up");
+        assert_eq!(tell(1_110, 211), 1_110);
     }
 
     #[test]

@@ -71,7 +71,9 @@ fn log(event: &Event) {
             line!(info, code = code.as_deref().unwrap_or("-"), "attempt failed, another will follow");
         }
         Kind::AttemptPartial => line!(info, "some recipients took it, the rest will be tried again"),
-        Kind::AttemptUnconfirmed => line!(info, "nobody confirmed the attempt, it will be repeated under the same id"),
+        Kind::AttemptUnconfirmed => {
+            line!(info, "nobody confirmed the attempt, it will be repeated under the same id")
+        }
         Kind::AttemptLate => line!(info, "a result came too late and changed nothing"),
         Kind::LeaseLost => line!(warn, "a worker vanished with the message, it waits again"),
         Kind::Deferred { reason } => line!(debug, reason = %reason, "message deferred, no attempt counted"),

@@ -1,8 +1,8 @@
 //! An engine: one instance with its routes, its store and its clock.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redeliver_core::{InstanceId, Lane, MessageId, Name, Route};
@@ -78,8 +78,7 @@ impl Line {
             let name = &route.travel(lane).transport;
             transports.get(name).cloned().ok_or_else(|| name.clone())
         };
-        let transports =
-            [find(Lane::Critical)?, find(Lane::High)?, find(Lane::Medium)?, find(Lane::Low)?];
+        let transports = [find(Lane::Critical)?, find(Lane::High)?, find(Lane::Medium)?, find(Lane::Low)?];
         Ok(Self { route, transports, gates, wake: Notify::new(), held: Mutex::new(HashMap::new()) })
     }
 

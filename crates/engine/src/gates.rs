@@ -74,7 +74,8 @@ impl Gates {
         }
         let mut destinations = self.destinations();
         let entry = destinations.entry(destination.clone()).or_default();
-        let slots = route.destination_concurrency_max.map_or(usize::MAX, |max| max.saturating_sub(entry.in_use));
+        let slots =
+            route.destination_concurrency_max.map_or(usize::MAX, |max| max.saturating_sub(entry.in_use));
         let tokens = match route.rate {
             Some(rate) => entry.bucket.get_or_insert_with(|| Bucket::new(rate, now)).available(now),
             None => usize::MAX,
@@ -158,21 +159,26 @@ impl Engine {
         let key = GateKey::breaker(destination);
         let (Some(config), Some(record)) = (&line.route.breaker, closed.get(&key)) else { return Ok(()) };
         let Closed::Breaker(state) = &record.closed else { return Ok(()) };
-        let park = || Verdict::Defer { until: Until::Opens(key.clone()), reason: "the breaker is open".into() };
+        let park =
+            || Verdict::Defer { until: Until::Opens(key.clone()), reason: "the breaker is open".into() };
         match state.admit(config, now, line.route.send_timeout * 2) {
             Admission::Pass => Ok(()),
             Admission::Park => Err(park()),
-            Admission::Probe(probing) => match self.put_breaker(&key, record.version, Some(probing), now).await {
-                Ok(true) => Ok(()),
-                Ok(false) | Err(_) => Err(park()),
-            },
-            Admission::Limited { since, count_max } => match self.gates.recover(destination, since, count_max) {
-                true => Ok(()),
-                false => {
-                    let until = Until::At(now.plus(Duration::from_secs(1)));
-                    Err(Verdict::Defer { until, reason: "the destination is recovering".into() })
+            Admission::Probe(probing) => {
+                match self.put_breaker(&key, record.version, Some(probing), now).await {
+                    Ok(true) => Ok(()),
+                    Ok(false) | Err(_) => Err(park()),
                 }
-            },
+            }
+            Admission::Limited { since, count_max } => {
+                match self.gates.recover(destination, since, count_max) {
+                    true => Ok(()),
+                    false => {
+                        let until = Until::At(now.plus(Duration::from_secs(1)));
+                        Err(Verdict::Defer { until, reason: "the destination is recovering".into() })
+                    }
+                }
+            }
         }
     }
 
@@ -274,7 +280,10 @@ impl Engine {
             reason: "connections to the destination fail".into(),
             closed: Closed::Breaker(state),
         });
-        let written = self.store.put_gate(GateChange { key: key.clone(), expected_version, record, audit: None }).await?;
+        let written = self
+            .store
+            .put_gate(GateChange { key: key.clone(), expected_version, record, audit: None })
+            .await?;
         self.refresh_gates().await?;
         Ok(written)
     }

@@ -52,10 +52,8 @@ impl Engine {
         decide: fn(&Message, &Route, Timestamp) -> Option<Change>,
     ) -> Result<usize, StoreError> {
         // A message whose route the config no longer knows stays as it is, for a person to see.
-        let changes: Vec<Change> = found
-            .iter()
-            .filter_map(|message| decide(message, self.route(&message.route)?, now))
-            .collect();
+        let changes: Vec<Change> =
+            found.iter().filter_map(|message| decide(message, self.route(&message.route)?, now)).collect();
         if changes.is_empty() {
             return Ok(0);
         }

@@ -30,7 +30,8 @@ impl Engine {
     pub async fn parts(self: Arc<Self>, stop: Stop) -> Vec<BoxFuture<'static, ()>> {
         self.first_beat(stop.clone()).await;
         let mut parts: Vec<BoxFuture<'static, ()>> = Vec::new();
-        for name in self.lines.keys().cloned() {
+        for name in self.lines.keys() {
+            let name = name.clone();
             let engine = Arc::clone(&self);
             let stop = stop.clone();
             self.working.fetch_add(1, Ordering::Relaxed);

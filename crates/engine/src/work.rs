@@ -107,7 +107,9 @@ impl<'a> Work<'a> {
     /// Starts a claim in every lane that may have something due and has room for it.
     fn start_claims(&mut self) {
         let now = self.engine.clock.now();
-        if self.is_paused() {
+        // What is claimed by one who may be judged dead is taken away again at once.
+        let fresh = self.engine.life.is_fresh(self.engine.clock.uptime(), self.line.route.send_timeout);
+        if !fresh || self.is_paused() {
             return;
         }
         for lane in Lane::ALL {
@@ -144,7 +146,7 @@ impl<'a> Work<'a> {
     }
 
     fn on_claimed(&mut self, claimed: Claimed<'a>) {
-        let Claimed { lane, kind, limit, lease_until, result, alone } = claimed;
+        let Claimed { lane, kind, limit, sent_at, result, alone } = claimed;
         let (l, k) = (lane as usize, kind as usize);
         let now = self.engine.clock.now();
         let stale = self.busy[l][k] == Busy::ClaimingAndStale;
@@ -163,7 +165,7 @@ impl<'a> Work<'a> {
         let mut alone = alone;
         let mut holding = self.line.held();
         for (message, content) in claims.claimed {
-            let held = Held::new(&message, lease_until);
+            let held = Held::new(&message, sent_at, sent_at + self.line.route.lease);
             holding.insert(message.id.clone(), held.clone());
             let attempt = attempt(self.engine, self.line, held, message, content, alone.take());
             self.trying.push(attempt.boxed());

@@ -105,7 +105,7 @@ pub async fn a_key_outlives_its_message(store: &dyn Store) {
     let first = ended_row();
     keep(store, first.clone()).await;
     prune(store, 10, Some(DAY)).await;
-    let ended = Ended { attempts_before: 1, attempts: 2, generation: 3, fence: 4 };
+    let ended = Ended { attempts_before: 1, attempts: 2, generation: 3, possible_duplicates: 2, fence: 4 };
     let expected = Known { id: id(1), hash: first.hash, message: None, ended: Some(ended) };
     assert_eq!(known(store, row(keyed(2, "k"))).await, expected);
     assert_eq!(store.get(id(2)).await.unwrap(), None);
@@ -183,6 +183,7 @@ fn ended_row() -> NewRow {
         attempts_before: 1,
         attempts: 2,
         generation: 3,
+        possible_duplicates: 2,
         fence: 4,
         ..keyed(1, "k")
     })

@@ -335,6 +335,7 @@ impl Rows {
                 attempts_before: message.attempts_before,
                 attempts: message.attempts,
                 generation: message.generation,
+                possible_duplicates: message.possible_duplicates,
                 fence: message.fence,
             });
             row.expires_at = key_expires_at;

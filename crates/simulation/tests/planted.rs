@@ -1,0 +1,31 @@
+//! A simulator is worth its planted bugs: each is caught within 5,000 seeds.
+
+use std::sync::Arc;
+
+use redeliver_core::planted::{Bug, plant};
+use redeliver_engine::memory::MemoryStore;
+use redeliver_simulation::batch::run_batch;
+use redeliver_simulation::run::run;
+
+const SEEDS_MAX: u64 = 5_000;
+
+#[test]
+fn every_planted_bug_is_caught() {
+    let mut escaped = Vec::new();
+    for bug in Bug::ALL {
+        let batch = run_batch(0, SEEDS_MAX, 1, || {
+            plant(Some(bug));
+            |seed| run(seed, Arc::new(MemoryStore::default()))
+        });
+        match batch.violations.first() {
+            Some((seed, violation)) => println!("{bug:?}: caught by seed {seed}: {violation}"),
+            None => escaped.push(bug),
+        }
+    }
+    println!(
+        "{} of {} planted bugs caught within {SEEDS_MAX} seeds",
+        Bug::ALL.len() - escaped.len(),
+        Bug::ALL.len()
+    );
+    assert!(escaped.is_empty(), "not caught: {escaped:?}");
+}

@@ -1,0 +1,90 @@
+//! Mistakes in the protocol. A model is worth the mistakes that it catches.
+
+use crate::model::Rules;
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Bug {
+    /// A write is accepted whatever the fence.
+    ApplyIgnoresFence,
+    /// A claim leaves the fence as it is.
+    ClaimKeepsFence,
+    /// A person's cancel leaves the fence as it is.
+    OperatorKeepsFence,
+    /// A person's cancel writes the lease as it was read, over a renewal or a start in between.
+    CancelWritesLeaseBack,
+    /// A worker carries whatever is left of its lease.
+    NoSelfFence,
+    /// A worker looks at its lease before it records the start, and not again afterwards.
+    ChecksBeforeStart,
+    /// A worker counts its lease from the answer instead of from the request.
+    DeadlineFromAnswer,
+    /// The reaper takes what is still leased.
+    ReaperIgnoresLease,
+    /// The reaper counts an instance as silent before that instance does.
+    ReaperIsImpatient,
+    /// A worker carries although none of its heartbeats was confirmed for too long.
+    CarriesAfterHeartbeatLimit,
+    /// A heartbeat that is confirmed after the limit brings old claims back to life.
+    LateBeatRevives,
+    /// An old heartbeat that arrives after a newer one counts.
+    BeatMovesBack,
+    /// A renewal that is confirmed after the deadline brings the claim back to life.
+    LateRenewalRevives,
+    /// An old renewal that arrives after a newer one shortens the lease.
+    RenewalMovesBack,
+    /// The repeat of a settling whose answer was lost is told that somebody else was first.
+    OwnAnswerTakenForSuperseded,
+    /// A worker whose settling was not answered carries again instead of saying it again.
+    CarriesAgainWhenUnheard,
+    /// A lost lease doesn't count.
+    LossNotCounted,
+    /// A route that holds doesn't record the start.
+    StartNotRecorded,
+}
+
+impl Bug {
+    pub const ALL: [Self; 18] = [
+        Self::ApplyIgnoresFence,
+        Self::ClaimKeepsFence,
+        Self::OperatorKeepsFence,
+        Self::CancelWritesLeaseBack,
+        Self::NoSelfFence,
+        Self::ChecksBeforeStart,
+        Self::DeadlineFromAnswer,
+        Self::ReaperIgnoresLease,
+        Self::ReaperIsImpatient,
+        Self::CarriesAfterHeartbeatLimit,
+        Self::LateBeatRevives,
+        Self::BeatMovesBack,
+        Self::LateRenewalRevives,
+        Self::RenewalMovesBack,
+        Self::OwnAnswerTakenForSuperseded,
+        Self::CarriesAgainWhenUnheard,
+        Self::LossNotCounted,
+        Self::StartNotRecorded,
+    ];
+
+    /// The smallest rules under which the mistake can do harm.
+    pub fn rules(self) -> Rules {
+        let rules = Rules { bug: Some(self), ..Rules::default() };
+        match self {
+            Self::ChecksBeforeStart | Self::StartNotRecorded => Rules { hold: true, ..rules },
+            Self::ReaperIsImpatient
+            | Self::CarriesAfterHeartbeatLimit
+            | Self::LateBeatRevives
+            | Self::BeatMovesBack => Rules { beats: true, ..rules },
+            Self::ApplyIgnoresFence
+            | Self::ClaimKeepsFence
+            | Self::OperatorKeepsFence
+            | Self::CancelWritesLeaseBack
+            | Self::NoSelfFence
+            | Self::DeadlineFromAnswer
+            | Self::ReaperIgnoresLease
+            | Self::LateRenewalRevives
+            | Self::RenewalMovesBack
+            | Self::OwnAnswerTakenForSuperseded
+            | Self::CarriesAgainWhenUnheard
+            | Self::LossNotCounted => rules,
+        }
+    }
+}
