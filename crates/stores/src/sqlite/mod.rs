@@ -9,6 +9,8 @@ mod calls;
 mod claim;
 mod errors;
 mod gates;
+#[cfg(test)]
+mod group_commit;
 mod inline;
 mod insert;
 mod instances;

@@ -1,1 +1,85 @@
-//! Every question is answered through an index.
+//! Every question is answered through an index, whatever the planner would like.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::open::{OpenOptions, set_up_writer};
+
+/// Statements that may read all of a table: they are asked by `doctor`, or are meant to.
+const WHOLE: [&str; 6] =
+    ["clear", "orphan_contents", "orphan_attempts", "orphan_keys", "missing_contents", "create_migrations"];
+
+/// Statements that read all of an index, which holds only what they want.
+const WHOLE_INDEX: [&str; 4] = ["counts", "list_claimed", "list_handed_off", "list_dead"];
+
+fn plans(check: impl Fn(&str, &str)) {
+    let db = Connection::open_in_memory().unwrap();
+    set_up_writer(&db, &OpenOptions::default()).unwrap();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite/sql");
+    for file in fs::read_dir(directory).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        if WHOLE.contains(&name) {
+            continue;
+        }
+        let sql = fs::read_to_string(&path).unwrap();
+        let mut explain = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let mut steps = explain.raw_query();
+        while let Some(step) = steps.next().unwrap() {
+            check(name, &step.get::<_, String>(3).unwrap());
+        }
+    }
+}
+
+#[test]
+fn no_statement_scans_a_large_table() {
+    plans(|name, step| {
+        let mut words = step.split(' ');
+        let scans = words.next() == Some("SCAN");
+        let table = words.next().unwrap_or_default();
+        let large = ["redeliver_messages", "redeliver_contents", "redeliver_keys", "redeliver_attempts"];
+        if scans && (large.contains(&table) || table.len() == 1) {
+            assert!(WHOLE_INDEX.contains(&name) && step.contains("INDEX"), "{name}: {step}");
+        }
+    });
+}
+
+#[test]
+fn claiming_sorts_nothing() {
+    plans(|name, step| {
+        if name.starts_with("due_") || name.starts_with("next_due_") {
+            assert!(!step.contains("TEMP B-TREE"), "{name}: {step}");
+        }
+    });
+}
+
+#[test]
+fn counting_never_reads_the_table() {
+    plans(|name, step| {
+        if name == "counts" && step.contains("redeliver_messages") {
+            assert!(step.contains("COVERING INDEX"), "{step}");
+        }
+    });
+}
+
+#[test]
+fn a_write_by_id_finds_its_row_by_id() {
+    for name in ["apply", "apply_delivered", "claim_trusted", "claim_suspect", "start", "renew"] {
+        plans(|this, step| {
+            if this == name {
+                assert_eq!(step, "SEARCH redeliver_messages USING PRIMARY KEY (id=?)", "{name}");
+            }
+        });
+    }
+}
+
+#[test]
+fn each_connection_has_a_page_cache_of_its_own() {
+    // `.cargo/config.toml` says why.
+    let db = Connection::open_in_memory().unwrap();
+    let mut options = db.prepare("PRAGMA compile_options").unwrap();
+    let options = options.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    assert!(options.flatten().all(|option| option != "ENABLE_MEMORY_MANAGEMENT"));
+}
