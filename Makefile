@@ -1,0 +1,61 @@
+# `make` lists what there is.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check sim bench coverage doc clean
+
+CARGO ?= cargo
+SEEDS ?= 1000000
+FROM ?= 0
+STORE ?= memory
+BENCH ?= --store sqlite:target/bench/redeliver.db
+
+FMT := $(CARGO) fmt --all --check
+CLIPPY := $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+# Always the whole workspace: a part of it would be built with other features, and everything twice.
+TEST := $(CARGO) test --workspace --locked
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Build Redeliver and show it at work: a store, a destination that fails, retries
+	@scripts/ensure build
+	$(CARGO) run --locked --package redeliver-cli -- demo $(ARGS)
+
+test: ## Run everything that must pass, and install what that needs
+	@scripts/steps \
+	    'what is needed' 'scripts/ensure build check' \
+	    'format' '$(FMT)' \
+	    'lints' '$(CLIPPY)' \
+	    'build' '$(TEST) --no-run' \
+	    'house rules' '$(TEST) --quiet --test house --test samples' \
+	    'all tests' '$(TEST) --no-fail-fast'
+
+check: ## Run what is quick: format, lints, house rules
+	@scripts/steps \
+	    'what is needed' 'scripts/ensure build check' \
+	    'format' '$(FMT)' \
+	    'lints' '$(CLIPPY)' \
+	    'house rules' '$(CARGO) test --locked --quiet --package redeliver-tidy'
+
+sim: ## Simulate many seeds: SEEDS=1000000 FROM=0 STORE=memory|sqlite
+	@scripts/ensure build
+	$(CARGO) run --locked --package redeliver-simulation --bin simulate -- \
+	    $(FROM) $$(( $(FROM) + $(SEEDS) )) $(STORE)
+
+bench: ## Measure speed and lateness of a release build: BENCH='--store sqlite:PATH'
+	@scripts/ensure build
+	$(CARGO) build --locked --release --package redeliver-cli
+	@rm -rf target/bench && mkdir -p target/bench
+	$(CARGO) run --locked --release --quiet --package redeliver-cli -- bench $(BENCH)
+
+coverage: ## Measure which lines the tests reach; fails below the gates in scripts/coverage
+	@scripts/ensure build coverage
+	@scripts/coverage
+
+doc: ## Build the documentation of the code, without warnings
+	@scripts/ensure build
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
+
+clean: ## Delete what was built
+	$(CARGO) clean
+	rm -rf .build
