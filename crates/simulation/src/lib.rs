@@ -10,5 +10,6 @@ pub mod rng;
 pub mod run;
 pub mod scenario;
 pub mod store;
+pub mod stores;
 pub mod transport;
 pub mod world;

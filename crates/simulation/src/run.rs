@@ -40,6 +40,14 @@ pub struct Report {
     pub figures: Figures,
 }
 
+impl Report {
+    /// A run that did not come about.
+    pub fn failed(seed: u64, why: String) -> Self {
+        let scenario = Scenario::draw(&mut Rng::new(seed));
+        Self { violation: Some(why), scenario, figures: Figures::default() }
+    }
+}
+
 struct Run {
     world: SharedWorld,
     clock: Arc<SimClock>,

@@ -1,11 +1,8 @@
 //! A simulator is worth its planted bugs: each is caught within 5,000 seeds.
 
-use std::sync::Arc;
-
 use redeliver_core::planted::{Bug, plant};
-use redeliver_engine::memory::MemoryStore;
 use redeliver_simulation::batch::run_batch;
-use redeliver_simulation::run::run;
+use redeliver_simulation::stores::in_memory;
 
 const SEEDS_MAX: u64 = 5_000;
 
@@ -15,7 +12,7 @@ fn every_planted_bug_is_caught() {
     for bug in Bug::ALL {
         let batch = run_batch(0, SEEDS_MAX, 1, || {
             plant(Some(bug));
-            |seed| run(seed, Arc::new(MemoryStore::default()))
+            in_memory()
         });
         match batch.violations.first() {
             Some((seed, violation)) => println!("{bug:?}: caught by seed {seed}: {violation}"),

@@ -1,16 +1,32 @@
-//! Runs seeds over the memory store: none may break a promise.
+//! Runs seeds over both stores: none may break a promise.
 
-use std::sync::Arc;
-
-use redeliver_engine::memory::MemoryStore;
 use redeliver_simulation::batch::run_batch;
-use redeliver_simulation::run::run;
+use redeliver_simulation::stores::{in_memory, on_sqlite};
 
-const SEEDS: u64 = 100_000;
+const SEEDS_IN_MEMORY: u64 = 100_000;
+const SEEDS_ON_SQLITE: u64 = 2_000;
 
 #[test]
 fn no_seed_breaks_a_promise_in_memory() {
-    let batch = run_batch(0, SEEDS, 1, || |seed| run(seed, Arc::new(MemoryStore::default())));
+    let batch = run_batch(0, SEEDS_IN_MEMORY, 1, in_memory);
     println!("in memory, {batch}");
     assert!(batch.violations.is_empty(), "{batch}");
+}
+
+#[test]
+fn no_seed_breaks_a_promise_on_sqlite() {
+    // Other seeds than in memory: the same ones would draw the same things.
+    let batch = run_batch(1_000_000, 1_000_000 + SEEDS_ON_SQLITE, 1, on_sqlite);
+    println!("on SQLite, {batch}");
+    assert!(batch.violations.is_empty(), "{batch}");
+}
+
+#[test]
+fn a_seed_says_the_same_twice_and_on_either_store() {
+    let (mut memory, mut sqlite) = (in_memory(), on_sqlite());
+    for seed in 0..20 {
+        let first = format!("{:?}", memory(seed));
+        assert_eq!(first, format!("{:?}", memory(seed)), "seed {seed} in memory");
+        assert_eq!(first, format!("{:?}", sqlite(seed)), "seed {seed} on SQLite");
+    }
 }

@@ -1,6 +1,10 @@
 //! Mistakes in the protocol. A model is worth the mistakes that it catches.
 
 use crate::model::Rules;
+use crate::properties::{
+    CANCEL_IS_SEEN, CARRIED_ONCE, CARRIED_UNDER_THE_CLAIM, CARRYINGS_COUNT, HELD_STAYS, NO_OLD_FENCE,
+    OWN_IS_KNOWN,
+};
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Bug {
@@ -66,25 +70,48 @@ impl Bug {
 
     /// The smallest rules under which the mistake can do harm.
     pub fn rules(self) -> Rules {
-        let rules = Rules { bug: Some(self), ..Rules::default() };
+        let rules = Rules { bug: Some(self), workers: 1, ..Rules::default() };
         match self {
-            Self::ChecksBeforeStart | Self::StartNotRecorded => Rules { hold: true, ..rules },
-            Self::ReaperIsImpatient
-            | Self::CarriesAfterHeartbeatLimit
-            | Self::LateBeatRevives
-            | Self::BeatMovesBack => Rules { beats: true, ..rules },
             Self::ApplyIgnoresFence
-            | Self::ClaimKeepsFence
-            | Self::OperatorKeepsFence
-            | Self::CancelWritesLeaseBack
             | Self::NoSelfFence
             | Self::DeadlineFromAnswer
             | Self::ReaperIgnoresLease
             | Self::LateRenewalRevives
-            | Self::RenewalMovesBack
             | Self::OwnAnswerTakenForSuperseded
             | Self::CarriesAgainWhenUnheard
             | Self::LossNotCounted => rules,
+            Self::ClaimKeepsFence | Self::OperatorKeepsFence | Self::CancelWritesLeaseBack => {
+                Rules { operator: true, ..rules }
+            }
+            Self::ChecksBeforeStart | Self::StartNotRecorded => Rules { hold: true, ..rules },
+            Self::ReaperIsImpatient | Self::CarriesAfterHeartbeatLimit | Self::LateBeatRevives => {
+                Rules { beats: true, ..rules }
+            }
+            Self::BeatMovesBack => Rules { beats: true, strays_max: 1, ..rules },
+            Self::RenewalMovesBack => Rules { strays_max: 1, ..rules },
+        }
+    }
+
+    /// The property that the mistake breaks.
+    pub fn breaks(self) -> &'static str {
+        match self {
+            Self::ApplyIgnoresFence | Self::ClaimKeepsFence => NO_OLD_FENCE,
+            Self::OperatorKeepsFence => CANCEL_IS_SEEN,
+            Self::CancelWritesLeaseBack
+            | Self::NoSelfFence
+            | Self::ChecksBeforeStart
+            | Self::DeadlineFromAnswer
+            | Self::ReaperIgnoresLease
+            | Self::ReaperIsImpatient
+            | Self::CarriesAfterHeartbeatLimit
+            | Self::LateBeatRevives
+            | Self::BeatMovesBack
+            | Self::LateRenewalRevives
+            | Self::RenewalMovesBack => CARRIED_UNDER_THE_CLAIM,
+            Self::OwnAnswerTakenForSuperseded => OWN_IS_KNOWN,
+            Self::CarriesAgainWhenUnheard => CARRIED_ONCE,
+            Self::LossNotCounted => CARRYINGS_COUNT,
+            Self::StartNotRecorded => HELD_STAYS,
         }
     }
 }

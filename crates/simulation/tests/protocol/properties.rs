@@ -3,11 +3,19 @@
 use stateright::{Model, Property};
 
 use crate::model::{Action, Rules};
-use crate::row::{Reason, Row, Standing};
-use crate::world::{Answer, Broken, Deed, Request, World};
+use crate::row::{Reason, Row, Standing, Verdict};
+use crate::world::{Answer, Broken, Deed, Request, Worker, World};
 
 /// More steps than any state needs to come to rest once the faults end.
 const HEALING_STEPS_MAX: usize = 80;
+
+pub const CARRIED_ONCE: &str = "at most one carrying per message and fence";
+pub const NO_OLD_FENCE: &str = "no write is accepted with an old fence";
+pub const CARRIED_UNDER_THE_CLAIM: &str = "a carrying starts only under the claim that the store has";
+pub const OWN_IS_KNOWN: &str = "a result that was applied is not told superseded";
+pub const CANCEL_IS_SEEN: &str = "a requested cancel is not overlooked";
+pub const CARRYINGS_COUNT: &str = "a claim that was carried counts as an attempt or a loss";
+pub const HELD_STAYS: &str = "a route that holds sends nothing again that was received";
 
 pub fn all() -> Vec<Property<Rules>> {
     let mut all = safety();
@@ -17,33 +25,21 @@ pub fn all() -> Vec<Property<Rules>> {
 
 fn safety() -> Vec<Property<Rules>> {
     vec![
-        always("at most one carrying per message and fence", |_, world| {
-            !world.broken.has(Broken::CARRIED_TWICE)
-        }),
-        always("no write is accepted with an old fence", |_, world| !world.broken.has(Broken::OLD_FENCE)),
-        always("a carrying starts only under the claim that the store has", |_, world| {
-            !world.broken.has(Broken::STRAY_CARRYING)
-        }),
+        always(CARRIED_ONCE, |_, world| !world.broken.has(Broken::CARRIED_TWICE)),
+        always(NO_OLD_FENCE, |_, world| !world.broken.has(Broken::OLD_FENCE)),
+        always(CARRIED_UNDER_THE_CLAIM, |_, world| !world.broken.has(Broken::STRAY_CARRYING)),
         always("no two live leases when a carrying starts", |_, world| !world.broken.has(Broken::TWO_LEASES)),
         always("a result is applied once", |_, world| !world.broken.has(Broken::APPLIED_TWICE)),
-        always("a result that was applied is not told superseded", |_, world| {
-            !world.broken.has(Broken::OWN_TOLD_SUPERSEDED)
-        }),
+        always(OWN_IS_KNOWN, |_, world| !world.broken.has(Broken::OWN_TOLD_SUPERSEDED)),
         always("an end is left only by a retry", |_, world| !world.broken.has(Broken::END_LEFT)),
-        always("a requested cancel is not overlooked", |_, world| {
-            !world.broken.has(Broken::CANCEL_OVERLOOKED)
-        }),
-        // Both are checked where a claim ends, so that no history has to be kept: with at most one carrying per claim
-        // they say that carryings ≤ attempts + losses, and that receipts ≤ 1 + possible duplicates + retries.
-        always("a claim that was carried counts as an attempt or a loss", |_, world| {
-            !world.broken.has(Broken::CARRYING_UNCOUNTED)
-        }),
+        always(CANCEL_IS_SEEN, |_, world| !world.broken.has(Broken::CANCEL_OVERLOOKED)),
+        // These are looked at where a claim ends, so that no history has to be kept. With one carrying per claim, the
+        // first says that carryings ≤ attempts + losses, the second that receipts ≤ 1 + possible duplicates + retries.
+        always(CARRYINGS_COUNT, |_, world| !world.broken.has(Broken::CARRYING_UNCOUNTED)),
         always("what was received and isn't delivered is a possible duplicate", |_, world| {
             !world.broken.has(Broken::DUPLICATE_UNSUSPECTED)
         }),
-        always("a route that holds sends nothing again that was received", |_, world| {
-            !world.broken.has(Broken::HELD_GOES_AGAIN)
-        }),
+        always(HELD_STAYS, |_, world| !world.broken.has(Broken::HELD_GOES_AGAIN)),
         always("delivered means received", |_, world| !world.broken.has(Broken::DELIVERED_UNRECEIVED)),
         always("attempts and losses stay within their budgets", |rules, world| {
             world.rows.iter().all(|row| row.attempts <= rules.attempts_max && row.losses <= rules.losses_max)
@@ -150,14 +146,16 @@ fn urgency(world: &World, action: &Action) -> Option<u8> {
         Action::Land(..) | Action::LandStray(_) => 1,
         Action::Write(Deed::Lapse | Deed::Settle) => 2,
         Action::Drop(_) => 3,
-        Action::Settle(_) | Action::LetGo(_) => 4,
+        Action::Settle(_) => 4,
+        Action::LetGo(place) if has_run_out(&world.workers[usize::from(*place)]) => 4,
         Action::Beat(place) if world.workers[usize::from(*place)].heard == 0 => 5,
         Action::Start(_) => 6,
-        Action::Carry(_, crate::row::Verdict::Delivered) => 7,
+        Action::Carry(_, Verdict::Delivered) => 7,
         Action::Read(Deed::Lapse, _) => 8,
         Action::Claim(..) => 9,
         Action::Tick => 10,
         Action::Carry(..)
+        | Action::LetGo(_)
         | Action::Beat(_)
         | Action::Defer(_)
         | Action::Renew(_)
@@ -167,4 +165,8 @@ fn urgency(world: &World, action: &Action) -> Option<u8> {
         | Action::Read(..)
         | Action::Write(_) => return None,
     })
+}
+
+fn has_run_out(worker: &Worker) -> bool {
+    worker.hold.is_some_and(|hold| hold.left == 0)
 }

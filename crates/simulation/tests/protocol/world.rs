@@ -1,5 +1,6 @@
 //! Everything there is at one moment: the store, the workers, and what is on its way between them.
 
+use crate::model::{HEARTBEAT_LIMIT_TICKS, SILENT_MAX_TICKS};
 use crate::row::{Row, Verdict};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -175,6 +176,12 @@ impl Request {
             Self::Start { .. } | Self::Apply(_) => {}
         }
     }
+}
+
+impl Worker {
+    /// An instance that has just started, and said so.
+    pub const NEW: Self =
+        Self { hold: None, call: None, beat: None, heard: HEARTBEAT_LIMIT_TICKS, known: SILENT_MAX_TICKS };
 }
 
 impl Hold {
