@@ -1,7 +1,7 @@
 //! Leases due messages, and keeps the leases.
 
 use redeliver_core::planted::{self, Bug};
-use redeliver_core::{Content, Lease, Message, State, Timestamp};
+use redeliver_core::{Content, Lane, Lease, Message, State, Timestamp};
 use redeliver_engine::store::{ClaimKind, ClaimRef, ClaimRequest, Claims};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -34,7 +34,7 @@ pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claims, F
             cancel_requested: false,
         });
     }
-    Ok(Claims { claimed, next_due_at: next_due_at(db, request)? })
+    Ok(Claims { claimed, next_due_at: next_due_at(db, request.kind, &request.route, request.lane)? })
 }
 
 fn due(db: &Connection, request: &ClaimRequest) -> Result<Vec<(Message, Content)>, Fault> {
@@ -53,12 +53,17 @@ fn due(db: &Connection, request: &ClaimRequest) -> Result<Vec<(Message, Content)
     Ok(found)
 }
 
-fn next_due_at(db: &Connection, request: &ClaimRequest) -> Result<Option<Timestamp>, Fault> {
-    let mut next = db.prepare_cached(match request.kind {
+pub(super) fn next_due_at(
+    db: &Connection,
+    kind: ClaimKind,
+    route: &str,
+    lane: Lane,
+) -> Result<Option<Timestamp>, Fault> {
+    let mut next = db.prepare_cached(match kind {
         ClaimKind::Trusted => include_str!("sql/next_due_trusted.sql"),
         ClaimKind::Suspect => include_str!("sql/next_due_suspect.sql"),
     })?;
-    let at = next.query_row(params![&*request.route, request.lane as u8], |row| row.get(0)).optional()?;
+    let at = next.query_row(params![route, lane as u8], |row| row.get(0)).optional()?;
     Ok(at.map(Timestamp::from_ms))
 }
 

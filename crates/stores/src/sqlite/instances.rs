@@ -24,6 +24,12 @@ pub(super) fn leave(db: &Connection, instance: InstanceId) -> Result<(), Fault> 
     Ok(())
 }
 
+/// How many live, as far as was heard by now.
+pub(super) fn alive(db: &Connection, now: Timestamp) -> Result<u64, Fault> {
+    let sql = include_str!("sql/instances.sql");
+    Ok(db.query_row(sql, [now.as_ms()], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
 /// Forgets the engines of earlier boots, so that their leases lapse at once.
 pub(super) fn forget_all(db: &Connection) -> Result<(), Fault> {
     db.execute(include_str!("sql/forget_instances.sql"), [])?;

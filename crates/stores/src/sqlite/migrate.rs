@@ -32,6 +32,23 @@ pub(super) fn migrate(db: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Looks whether the database has taken all steps, and takes none.
+pub(super) fn check_current(db: &Connection) -> Result<(), Fault> {
+    let taken = match db.table_exists(None, "redeliver_migrations")? {
+        true => taken(db)?,
+        false => Vec::new(),
+    };
+    check(&taken)?;
+    match taken.len() {
+        0 => Err(Fault::Unfit("there is no store in it yet; `redeliver serve` makes it".to_owned())),
+        steps if steps < MIGRATIONS.len() => Err(Fault::Unfit(format!(
+            "it was made by an older redeliver (migration {steps}, this one knows {}); `redeliver serve` updates it",
+            MIGRATIONS.len()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn taken(db: &Connection) -> Result<Vec<(i64, String, String)>, Fault> {
     let mut get = db.prepare(include_str!("sql/migrations.sql"))?;
     let found = get.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;

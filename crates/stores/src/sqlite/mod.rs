@@ -15,6 +15,7 @@ mod inline;
 mod insert;
 mod instances;
 mod integrity;
+mod look;
 mod migrate;
 mod open;
 #[cfg(test)]

@@ -56,9 +56,10 @@ fn claiming_sorts_nothing() {
 }
 
 #[test]
-fn counting_never_reads_the_table() {
+fn counting_reads_indexes_and_not_the_table() {
     plans(|name, step| {
-        if name == "counts" && step.contains("redeliver_messages") {
+        // The claimed are few, and their index is written too often to be any wider.
+        if name == "counts" && step.contains("redeliver_messages") && !step.contains("redeliver_claimed") {
             assert!(step.contains("COVERING INDEX"), "{step}");
         }
     });

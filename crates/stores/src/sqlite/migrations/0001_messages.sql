@@ -48,8 +48,9 @@ CREATE TABLE redeliver_messages (
 ) WITHOUT ROWID;
 
 -- Each message is in exactly one of the next seven, so that a change of state costs one entry out and one in, and
--- counting reads nothing but entries. Each depends only on columns that other changes leave alone: a statement
--- looks at every index that depends on a column it sets, whether or not the row is in it.
+-- counting reads nothing but entries (and the few rows that are claimed). Each depends only on columns that other
+-- changes leave alone: a statement looks at every index that depends on a column it sets, whether or not the row
+-- is in it.
 
 -- claim, trusted messages
 CREATE INDEX redeliver_ready ON redeliver_messages (route, lane, ready_at)
@@ -64,7 +65,7 @@ CREATE INDEX redeliver_parked ON redeliver_messages (parked_for, due_at, route, 
     WHERE parked_for IS NOT NULL;
 
 -- lapsed
-CREATE INDEX redeliver_claimed ON redeliver_messages (instance, lease_until, route, lane)
+CREATE INDEX redeliver_claimed ON redeliver_messages (instance, lease_until)
     WHERE lease_until IS NOT NULL;
 
 -- overdue

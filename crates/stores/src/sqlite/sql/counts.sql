@@ -1,4 +1,4 @@
--- Reads only the indexes: each message is in exactly one of them.
+-- Each message is in exactly one of these indexes.
 SELECT route, lane, state, dead_reason, sum(total), sum(due), sum(parked)
 FROM (
     SELECT route, lane, 0 AS state, NULL AS dead_reason,
