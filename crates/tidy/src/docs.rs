@@ -41,11 +41,9 @@ pub fn every_make_target_in_the_docs_exists(tree: &Tree) -> Vec<Offence> {
                 false => line.split('`').skip(1).step_by(2).collect(),
             };
             for command in commands {
-                let Some(name) =
-                    command.trim().strip_prefix("make ").and_then(|rest| rest.split_whitespace().next())
-                else {
-                    continue;
-                };
+                let command = command.split('#').next().unwrap_or_default();
+                let Some(rest) = command.trim_start().strip_prefix("make ") else { continue };
+                let Some(name) = rest.split_whitespace().next() else { continue };
                 if !is_target(name) {
                     found.push(file.offence(number, format!("the Makefile has no target {name}")));
                 }

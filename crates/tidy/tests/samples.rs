@@ -184,9 +184,12 @@ const SAMPLES: &[Sample] = &[
         "every_make_target_in_the_docs_exists",
         &[
             ("Makefile", "run: build ## Runs.\n"),
-            ("a.md", "`make run`, `make fly`, and make do\n```\nmake run X=1\nmake sure\n```\n"),
+            (
+                "a.md",
+                "`make run`, `make fly`, and make do\n```\nmake     # lists\nmake run X=1\nmake sure\n```\n",
+            ),
         ],
-        &["a.md:1", "a.md:4"],
+        &["a.md:1", "a.md:5"],
     ),
     (
         "the_readme_names_its_two_commands",
