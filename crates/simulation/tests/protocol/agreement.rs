@@ -24,7 +24,7 @@ fn the_model_decides_as_core_does() {
         for row in rows(&rules) {
             let message = message(&row, &route);
             let mut check = |what: &str, model: Option<Row>, core: Option<Message>| {
-                assert_eq!(model, core.as_ref().map(as_row), "{what} of {row:?} (hold: {hold})");
+                assert_eq!(model.map(Some), core.as_ref().map(as_row), "{what} of {row:?} (hold: {hold})");
                 compared += 1;
             };
             if row.lease().is_some() {
@@ -127,7 +127,8 @@ fn message(row: &Row, route: &Route) -> Message {
     }
 }
 
-fn as_row(message: &Message) -> Row {
+/// The message in small; nothing if the model has no such state.
+fn as_row(message: &Message) -> Option<Row> {
     let standing = match &message.state {
         State::Waiting { .. } => Standing::Waiting,
         State::Claimed(lease) => Standing::Claimed(Lease {
@@ -145,10 +146,10 @@ fn as_row(message: &Message) -> Row {
         State::Dead { reason: DeadReason::Poison, .. } => Standing::Dead(Reason::Poison),
         State::Cancelled { .. } => Standing::Cancelled,
         State::Dead { reason: DeadReason::Refused | DeadReason::Expired, .. } | State::HandedOff { .. } => {
-            panic!("the model has no {:?}", message.state)
+            return None;
         }
     };
-    Row {
+    Some(Row {
         standing,
         fence: message.fence as u8,
         settled_claim: message.settled_claim.map(|claim| claim as u8),
@@ -157,5 +158,5 @@ fn as_row(message: &Message) -> Row {
         losses: message.losses as u8,
         possible_duplicates: message.possible_duplicates as u8,
         version: 0,
-    }
+    })
 }

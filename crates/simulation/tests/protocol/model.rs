@@ -62,6 +62,7 @@ pub enum Action {
     Carry(u8, Verdict),
     Defer(u8),
     Settle(u8),
+    /// A worker asks for more time. Once it carries it never looks at its deadline again, so only earlier ones matter.
     Renew(u8),
     /// A worker drops a claim that it didn't carry.
     LetGo(u8),

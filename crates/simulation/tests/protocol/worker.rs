@@ -1,8 +1,8 @@
 //! What a worker does: claims, looks at its lease, carries, tells the store, and listens.
 
 use crate::bug::Bug;
-use crate::model::{Action, LEASE_TICKS, Rules};
-use crate::row::{Row, Standing, Verdict};
+use crate::model::{Action, HEARTBEAT_LIMIT_TICKS, LEASE_TICKS, Rules};
+use crate::row::{Standing, Verdict};
 use crate::world::{Answer, Broken, Call, Change, Deed, Hold, Request, Step, Worker, World};
 
 /// A worker's two connections: one for its message, one for its heartbeat.
