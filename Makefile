@@ -17,7 +17,7 @@ TEST := $(CARGO) test --workspace --locked
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Build Redeliver and show it at work: a store, a destination that fails, retries
+run: ## Build Redeliver and watch ten messages fail, be retried and end, in half a minute
 	@scripts/ensure build
 	$(CARGO) run --locked --package redeliver-cli -- demo $(ARGS)
 
