@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ArgGroup, Parser, Subcommand};
 
-use crate::config::profiles;
+use crate::config::{StoreUrl, profiles};
 
 /// Takes over every outbound message that must not be lost.
 ///
@@ -21,11 +21,17 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Carry messages out until told to stop
+    Serve(ServeArgs),
+    /// Watch ten messages fail, be retried and end, in half a minute
+    Demo(DemoArgs),
     /// Check a config and sum it up
     Check(CheckArgs),
     /// Show when messages are retried
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Look whether a store and what is in it are well
+    Doctor(DoctorArgs),
     /// Print the version
     Version,
 }
@@ -40,6 +46,33 @@ pub struct ConfigArgs {
     #[arg(long, value_name = "NAME", env = "REDELIVER_PROFILE",
           value_parser = PossibleValuesParser::new(profiles::ALL.iter().map(|profile| profile.name)))]
     pub profile: Option<String>,
+}
+
+/// `redeliver serve`
+#[derive(Debug, ArgGroup)]
+pub struct ServeArgs {
+    /// Which config.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+}
+
+/// `redeliver demo`
+#[derive(Debug, ArgGroup)]
+pub struct DemoArgs {
+    /// A new SQLite file to keep the messages in; without it, a temporary one
+    #[arg(long, value_name = "sqlite:FILE", value_parser = StoreUrl::parse)]
+    pub store: Option<StoreUrl>,
+}
+
+/// `redeliver doctor`
+#[derive(Debug, ArgGroup)]
+pub struct DoctorArgs {
+    /// Which config.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `redeliver check`

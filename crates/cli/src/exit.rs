@@ -23,8 +23,23 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// It went wrong, and whoever listens was told already; only the shell still has to be.
+#[derive(Debug)]
+pub struct Told(pub u8);
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ended with {}", self.0)
+    }
+}
+
+impl std::error::Error for Told {}
+
 /// Tells standard error what went wrong, and the shell how badly.
 pub fn tell(error: &anyhow::Error) -> ExitCode {
+    if let Some(Told(code)) = error.downcast_ref() {
+        return ExitCode::from(*code);
+    }
     if let Some(problems) = error.downcast_ref::<Problems>() {
         print_aside(problems);
         return ExitCode::from(USAGE);

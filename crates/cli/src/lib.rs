@@ -3,7 +3,11 @@
 pub mod args;
 mod commands;
 pub mod config;
+mod drive;
 pub mod exit;
+mod logging;
+mod signals;
+mod wire;
 
 use std::process::ExitCode;
 

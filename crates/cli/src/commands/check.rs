@@ -47,7 +47,7 @@ fn summary(config: &Config, warnings: usize) -> Result<String, std::fmt::Error> 
 }
 
 /// How the lanes of a route travel; those that travel alike are said together.
-fn travels(config: &RouteConfig) -> Vec<String> {
+pub(super) fn travels(config: &RouteConfig) -> Vec<String> {
     let describe = |lane: Lane| describe(&config.route, &config.policies, lane);
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for lane in Lane::ALL {

@@ -1,7 +1,10 @@
 //! The commands, one file for each verb.
 
 mod check;
+mod demo;
+mod doctor;
 mod policy;
+mod serve;
 mod show;
 mod version;
 
@@ -18,8 +21,11 @@ const FILE: &str = "redeliver.toml";
 
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Demo(args) => demo::run(args),
         Command::Check(args) => check::run(&args),
         Command::Policy(command) => policy::run(&command),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Version => version::run(),
     }
 }

@@ -1,0 +1,124 @@
+//! Looks at a store: its file, and what is in it. Judges nothing.
+
+use std::path::{Path, PathBuf};
+
+use redeliver_core::gate::{GateKey, GateRecord};
+use redeliver_core::{Lane, Name, Timestamp};
+use redeliver_engine::clock::{Clock, WallClock};
+use redeliver_engine::store::{Count, Store, StoreError};
+use redeliver_stores::{Integrity, OpenError, SyncSqlite};
+
+use crate::config::StoreUrl;
+
+/// Lost leases that are counted one by one.
+pub(super) const LAPSED_COUNTED_MAX: usize = 1_000;
+
+/// What was seen.
+pub(super) enum Facts {
+    /// There is nothing to look at from outside.
+    Memory,
+    /// There is no such file.
+    Missing { path: PathBuf, room: Room },
+    /// The file can't be opened.
+    Closed { error: OpenError, room: Room },
+    /// The file was opened.
+    Open(Box<Open>),
+}
+
+/// What was seen of a file that could be opened.
+pub(super) struct Open {
+    pub(super) room: Room,
+    /// What this machine's clock says.
+    pub(super) wall: Timestamp,
+    /// The latest time that the store has seen.
+    pub(super) last_time: Option<Timestamp>,
+    pub(super) integrity: Result<Integrity, StoreError>,
+    pub(super) inside: Result<Inside, StoreError>,
+}
+
+/// What a file takes, and what is left beside it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Room {
+    pub(super) file_bytes: u64,
+    pub(super) log_bytes: u64,
+    pub(super) free_bytes: Option<u64>,
+}
+
+/// What the store says of its messages.
+#[derive(Default)]
+pub(super) struct Inside {
+    /// The time that engines on it have.
+    pub(super) now: Timestamp,
+    pub(super) counts: Vec<Count>,
+    /// When the first message of each route is due, or was.
+    pub(super) next_due: Vec<(Name, Timestamp)>,
+    pub(super) lapsed: usize,
+    pub(super) gates: Vec<GateRecord>,
+    pub(super) parked: Vec<GateKey>,
+    pub(super) instances: u64,
+}
+
+impl Facts {
+    /// How many messages stand where, as far as it could be seen.
+    pub(super) fn counts(&self) -> &[Count] {
+        match self {
+            Self::Open(open) => open.inside.as_ref().map_or(&[], |inside| &inside.counts),
+            Self::Memory | Self::Missing { .. } | Self::Closed { .. } => &[],
+        }
+    }
+}
+
+pub(super) async fn look(url: &StoreUrl) -> Facts {
+    let StoreUrl::Sqlite(path) = url else { return Facts::Memory };
+    let room = room(path);
+    if !path.exists() {
+        return Facts::Missing { path: path.clone(), room };
+    }
+    let store = match SyncSqlite::open_to_look(path) {
+        Ok(store) => store,
+        Err(error) => return Facts::Closed { error, room },
+    };
+    let last_time = store.last_time();
+    Facts::Open(Box::new(Open {
+        room,
+        wall: WallClock::new(Timestamp::default()).now(),
+        last_time,
+        integrity: store.examine().await,
+        inside: inside(&store, WallClock::new(last_time.unwrap_or_default()).now()).await,
+    }))
+}
+
+async fn inside(store: &SyncSqlite, now: Timestamp) -> Result<Inside, StoreError> {
+    let counts = store.counts(now).await?;
+    let mut routes: Vec<Name> = counts.iter().map(|count| count.route.clone()).collect();
+    routes.dedup();
+    let mut next_due = Vec::new();
+    for route in routes {
+        let mut first = None;
+        for lane in Lane::ALL {
+            first = store.next_due_at(route.clone(), lane).await?.into_iter().chain(first).min();
+        }
+        next_due.extend(first.map(|at| (route, at)));
+    }
+    Ok(Inside {
+        now,
+        counts,
+        next_due,
+        lapsed: store.lapsed(now, LAPSED_COUNTED_MAX).await?.len(),
+        gates: store.gates().await?,
+        parked: store.parked().await?,
+        instances: store.instances(now).await?,
+    })
+}
+
+fn room(path: &Path) -> Room {
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let beside = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let free = rustix::fs::statvfs(beside).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    Room { file_bytes: bytes(path), log_bytes: bytes(Path::new(&log)), free_bytes: free }
+}
