@@ -1,4 +1,5 @@
 //! SQLite keeps every rule for stores, with threads of its own and without.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
 
 use redeliver_conformance::store::StoreRig;
 use redeliver_engine::store::Store;

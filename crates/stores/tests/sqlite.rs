@@ -1,4 +1,5 @@
 //! What is true of SQLite alone: who may open a file, what is said when it can't be, and a caller's own transaction.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
 
 use std::fs;
 use std::future::Future;

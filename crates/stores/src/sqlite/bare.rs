@@ -7,6 +7,7 @@ use redeliver_core::change::NewRow;
 use redeliver_core::content::ContentSource;
 use redeliver_core::{Lane, Timestamp};
 use redeliver_engine::store::StoreError;
+use rusqlite::types::Null;
 use rusqlite::{Connection, params};
 
 use super::errors::{Fault, OpenError, open_error, own, store_error};
@@ -39,7 +40,7 @@ impl Bare {
                 let Some(id) = own(&row.message.id) else { continue };
                 bind_message(&mut message, id, &row.message)?;
                 message.raw_execute()?;
-                content.execute(params![id, given.target.as_deref(), (), (), (), &*given.bytes])?;
+                content.execute(params![id, given.target.as_deref(), Null, Null, Null, &*given.bytes])?;
             }
             Ok(())
         })
@@ -51,7 +52,11 @@ impl Bare {
             let mut due = db.prepare_cached(include_str!("sql/due_trusted.sql"))?;
             let mut claim = db.prepare_cached(include_str!("sql/claim_trusted.sql"))?;
             let read = |row: &rusqlite::Row<'_>| {
-                Ok((row.get::<_, [u8; 16]>("id")?, row.get::<_, i64>("fence")?, row.get::<_, Vec<u8>>("bytes")?))
+                Ok((
+                    row.get::<_, [u8; 16]>("id")?,
+                    row.get::<_, i64>("fence")?,
+                    row.get::<_, Vec<u8>>("bytes")?,
+                ))
             };
             let found: Vec<_> = due
                 .query_map(params![route, Lane::Medium as u8, now.as_ms(), limit(batch)], read)?
@@ -64,14 +69,14 @@ impl Bare {
         self.commit(|db| {
             let mut complete = db.prepare_cached(include_str!("sql/apply_delivered.sql"))?;
             for (id, fence, _) in &claimed {
-                complete.execute(params![id, fence + 2, 1, fence + 1, now.as_ms(), (), fence + 1])?;
+                complete.execute(params![id, fence + 2, 1, fence + 1, now.as_ms(), Null, fence + 1])?;
             }
             Ok(())
         })?;
         Ok(claimed.len())
     }
 
-    fn commit<T>(&self, work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
+    fn commit<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
         calls::in_transaction(&self.db, work).map_err(|fault| store_error(&self.db, fault))
     }
 }

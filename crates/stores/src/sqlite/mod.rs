@@ -5,6 +5,7 @@
 //! once, [`SyncSqlite`] where it is called. Statements are in `sql/`, one per file.
 
 mod apply;
+pub mod bare;
 mod calls;
 mod claim;
 mod errors;
