@@ -78,7 +78,8 @@ fn tell_start(config: &Config, engine: &Engine) {
         counted(config.routes.len(), "route"),
     );
     for route in config.routes.values() {
-        tracing::info!(event = "route.served", route = %route.route.name, "{}", travels(route).join("; "));
+        let name = &route.route.name;
+        tracing::info!(event = "route.served", route = %name, "route {name}: {}", travels(route).join("; "));
     }
     if config.routes.is_empty() {
         tracing::warn!(event = "route.missing", "the config has no route: nothing will be carried");

@@ -29,7 +29,7 @@ const CAST: [Part; 10] = [
     part("payment", "silent-once"),
     part("contract", "never-twice"),
     part("night-note", "not-yet"),
-    Part { expires_in: Some(Duration::from_secs(2)), ..part("flash-sale", "broken") },
+    Part { expires_in: Some(Duration::from_secs(3)), ..part("flash-sale", "broken") },
     Part { due_in: Some(Duration::from_secs(4)), ..part("reminder", "steady") },
 ];
 

@@ -52,6 +52,7 @@ pub(super) fn tell(event: &Event, message: &Message, history: &[AttemptRecord]) 
             let why = match reason {
                 DeadReason::AttemptsExhausted => format!("try {number} failed: {failure}; that was the last"),
                 DeadReason::Refused => format!("refused for good: {failure}"),
+                DeadReason::Expired if tried.is_none() => "it expired before it could go out".to_owned(),
                 DeadReason::Expired => {
                     format!("try {number} failed: {failure}; the next would come after its expiry")
                 }
