@@ -32,6 +32,8 @@ pub enum Command {
     Policy(PolicyCommand),
     /// Look whether a store and what is in it are well
     Doctor(DoctorArgs),
+    /// Measure how fast this machine and a store are
+    Bench(BenchArgs),
     /// Print the version
     Version,
 }
@@ -74,6 +76,31 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+/// `redeliver bench`
+#[derive(Debug, ArgGroup)]
+pub struct BenchArgs {
+    /// The store to measure: a new SQLite file, which is deleted afterwards, or memory:
+    #[arg(long, value_name = "URL", value_parser = StoreUrl::parse)]
+    pub store: StoreUrl,
+    /// Messages in a job
+    #[arg(long, value_name = "COUNT", default_value_t = 200_000)]
+    pub messages: usize,
+    /// Messages that are due much later, behind the backlog job
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    pub backlog: usize,
+    /// Only these jobs
+    #[arg(long, value_name = "JOB", value_delimiter = ',',
+          value_parser = PossibleValuesParser::new(BENCH_JOBS))]
+    pub only: Vec<String>,
+    /// Print a line of JSON for each job
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The jobs of the benchmark.
+const BENCH_JOBS: [&str; 6] =
+    ["accept_batch", "accept_single", "drain", "lateness", "retry_cycle", "backlog"];
 
 /// `redeliver check`
 #[derive(Debug, ArgGroup)]

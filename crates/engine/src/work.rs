@@ -275,7 +275,8 @@ impl<'a> Work<'a> {
         let lease = self.line.route.lease;
         let sent_at = self.engine.clock.uptime();
         self.renew_at = sent_at + lease / 3;
-        let soon = sent_at + lease * 2 / 3;
+        // Whatever isn't renewed now has half its lease left when it is looked at next: enough for any carrying.
+        let soon = sent_at + lease * 5 / 6;
         let old: Vec<Held> = self.line.held().values().filter(|held| held.until() < soon).cloned().collect();
         if old.is_empty() || !self.renewing.is_empty() {
             return;

@@ -9,6 +9,7 @@ pub mod executor;
 pub mod rng;
 pub mod run;
 pub mod scenario;
+pub mod stage;
 pub mod store;
 pub mod stores;
 pub mod transport;

@@ -400,13 +400,14 @@ impl Client {
         for _ in 0..self.rng.between(1, 3) {
             let mut answers = self.insist(message.clone()).await;
             let Some(id) = answers.pop().and_then(|answer| id_of(&answer)) else { continue };
-            let mut world = look(&self.world);
-            world.acked.insert(id.clone());
-            let first = world.keys.entry(key.clone()).or_insert_with(|| id.clone()).clone();
-            if first != id {
-                world.violate(|| format!("{key} is {first} and {id}"));
+            {
+                let mut world = look(&self.world);
+                world.acked.insert(id.clone());
+                let first = world.keys.entry(key.clone()).or_insert_with(|| id.clone()).clone();
+                if first != id {
+                    world.violate(|| format!("{key} is {first} and {id}"));
+                }
             }
-            drop(world);
             let pause = self.rng.between(0, 30_000);
             self.engine.clock().sleep(std::time::Duration::from_millis(pause)).await;
         }

@@ -1,5 +1,6 @@
 //! The commands, one file for each verb.
 
+mod bench;
 mod check;
 mod demo;
 mod doctor;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Check(args) => check::run(&args),
         Command::Policy(command) => policy::run(&command),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Version => version::run(),
     }
 }

@@ -211,7 +211,10 @@ impl Rows {
         match change.record {
             Some(record) => {
                 let key = change.key.clone();
-                self.gates.insert(change.key, GateRecord { key, version: version + 1, ..record });
+                // A gate that closes anew goes on from its time, so that no stale writer finds a version it knows.
+                let first = record.since.as_ms().max(1) as u64;
+                let version = if version == 0 { first } else { version + 1 };
+                self.gates.insert(change.key, GateRecord { key, version, ..record });
             }
             None => {
                 self.gates.remove(&change.key);

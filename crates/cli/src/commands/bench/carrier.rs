@@ -1,0 +1,64 @@
+//! A transport that takes everything at once, after as many failures as it is told, and notes how late it was.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use redeliver_core::{Failure, Name, Outcome};
+use redeliver_engine::transport::{Envelope, Transport};
+
+/// The benchmark's transport.
+#[derive(Default)]
+pub(super) struct Carrier {
+    /// Tries of each message that fail before one succeeds.
+    failures: u32,
+    /// Whether to note the lateness of each.
+    notes: bool,
+    delivered: AtomicUsize,
+    late_ms: Mutex<Vec<f64>>,
+}
+
+impl Carrier {
+    /// Takes everything after this many failed tries.
+    pub(super) fn failing(failures: u32) -> Self {
+        Self { failures, ..Self::default() }
+    }
+
+    /// Takes everything and notes how late each was.
+    pub(super) fn noting() -> Self {
+        Self { notes: true, ..Self::default() }
+    }
+
+    pub(super) fn delivered(&self) -> usize {
+        self.delivered.load(Ordering::Relaxed)
+    }
+
+    /// How late the messages were, sorted, in milliseconds.
+    pub(super) fn late_ms(&self) -> Vec<f64> {
+        let mut late = std::mem::take(&mut *self.late_ms.lock().unwrap_or_else(PoisonError::into_inner));
+        late.sort_by(f64::total_cmp);
+        late
+    }
+}
+
+#[async_trait]
+impl Transport for Carrier {
+    async fn carry(&self, envelope: &Envelope<'_>, _: Duration) -> Outcome {
+        if envelope.message.attempts < self.failures {
+            return Outcome::Failed(Failure::new("the benchmark wants another try").with_code("451"));
+        }
+        if self.notes {
+            let now_ms =
+                SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1_000.0;
+            let late_ms = now_ms - envelope.message.due_at.as_ms() as f64;
+            self.late_ms.lock().unwrap_or_else(PoisonError::into_inner).push(late_ms);
+        }
+        self.delivered.fetch_add(1, Ordering::Relaxed);
+        Outcome::Delivered { receipt: None }
+    }
+
+    fn destination(&self, _: &Envelope<'_>) -> Name {
+        "bench".into()
+    }
+}

@@ -1,0 +1,139 @@
+//! An engine for one job, over a store of its own.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use redeliver_core::accept::NewMessage;
+use redeliver_core::policy::{Backoff, Jitter};
+use redeliver_core::{Content, Name, Policy, Route, Timestamp};
+use redeliver_engine::clock::WallClock;
+use redeliver_engine::emit::Silence;
+use redeliver_engine::intake::Sink;
+use redeliver_engine::memory::MemoryStore;
+use redeliver_engine::stop::stop_pair;
+use redeliver_engine::store::Store;
+use redeliver_engine::transport::Transport;
+use redeliver_engine::{Engine, Line, Settings};
+use redeliver_stores::{OpenOptions, Sqlite};
+
+use super::carrier::Carrier;
+use crate::drive::drive;
+
+/// Where stores are kept.
+pub(super) enum Place {
+    Memory,
+    Sqlite(PathBuf),
+}
+
+/// The bytes of each message.
+pub(super) const BODY_BYTES: usize = 200;
+/// Messages accepted, claimed and settled at once, at most.
+pub(super) const BATCH: usize = 1_000;
+
+impl Place {
+    /// A new, empty store.
+    pub(super) fn fresh(&self) -> anyhow::Result<Arc<dyn Store>> {
+        match self {
+            Self::Memory => Ok(Arc::new(MemoryStore::default())),
+            Self::Sqlite(path) => {
+                remove(path);
+                let store = Sqlite::open(path, OpenOptions::default())
+                    .context("cannot make the benchmark's store")?;
+                Ok(Arc::new(store))
+            }
+        }
+    }
+
+    /// Deletes what the benchmark has made.
+    pub(super) fn clean(&self) {
+        if let Self::Sqlite(path) = self {
+            remove(path);
+        }
+    }
+}
+
+/// Deletes a database with everything that belongs to it. What isn't there needs no deleting.
+pub(super) fn remove(path: &Path) {
+    for suffix in ["", "-wal", "-shm", ".lock"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let _ = std::fs::remove_file(name);
+    }
+}
+
+/// The route of every job: tries follow one another at once, and many are in the air.
+pub(super) fn route() -> Route {
+    let policy = Policy {
+        backoff: Backoff::Table(vec![Duration::ZERO]),
+        jitter: Jitter::None,
+        max_attempts: 5,
+        expires_after: None,
+    };
+    Route { concurrency_max: 6 * BATCH, ..Route::new("bench", "bench", policy) }
+}
+
+/// An engine with one route to a carrier.
+pub(super) struct Rig {
+    pub(super) engine: Arc<Engine>,
+    pub(super) carrier: Arc<Carrier>,
+}
+
+impl Rig {
+    pub(super) fn new(store: Arc<dyn Store>, carrier: Carrier) -> anyhow::Result<Self> {
+        let carrier = Arc::new(carrier);
+        let transports: HashMap<Name, Arc<dyn Transport>> =
+            HashMap::from([("bench".into(), Arc::clone(&carrier) as Arc<dyn Transport>)]);
+        let line = Line::new(route(), &transports, Vec::new())
+            .map_err(|name| anyhow::anyhow!("the benchmark has no transport {name}"))?;
+        let clock = WallClock::new(Timestamp::default());
+        let settings = Settings { claim_batch_max: BATCH, ..Settings::default() };
+        let engine = Arc::new(Engine::new(store, clock, Arc::new(Silence), settings, vec![line]));
+        Ok(Self { engine, carrier })
+    }
+
+    /// Accepts `count` messages in batches, each due at what `due_at` says of its number.
+    pub(super) async fn fill(
+        &self,
+        count: usize,
+        due_at: impl Fn(usize) -> Timestamp,
+        mut progress: impl FnMut(usize),
+    ) -> anyhow::Result<()> {
+        let mut done = 0;
+        while done < count {
+            let size = BATCH.min(count - done);
+            let batch = (done..done + size).map(|n| message(Some(due_at(n)))).collect();
+            self.engine.accept(batch).await?;
+            done += size;
+            progress(done);
+        }
+        Ok(())
+    }
+
+    /// Runs the engine until its carrier has delivered `count` messages.
+    pub(super) async fn run_until_delivered(
+        &self,
+        count: usize,
+        progress: impl Fn(usize),
+    ) -> anyhow::Result<()> {
+        let (stopper, stop) = stop_pair();
+        let wait = async {
+            while self.carrier.delivered() < count {
+                progress(self.carrier.delivered());
+                self.engine.clock().sleep(Duration::from_millis(20)).await;
+            }
+            stopper.stop();
+        };
+        let (driven, ()) = tokio::join!(drive(&self.engine, &stopper, stop), wait);
+        driven
+    }
+}
+
+/// A message of the benchmark.
+pub(super) fn message(due_at: Option<Timestamp>) -> NewMessage {
+    let mut content = Content::of_bytes(vec![b'x'; BODY_BYTES]);
+    content.target = Some("somewhere".into());
+    NewMessage { due_at, ..NewMessage::new("bench", content) }
+}
