@@ -17,7 +17,7 @@ TEST := $(CARGO) test --workspace --locked
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Build Redeliver and watch ten messages fail, be retried and end, in half a minute
+run: ## Build Redeliver and watch ten messages fail, be retried and end, in a few seconds
 	@scripts/ensure build
 	$(CARGO) run --locked --package redeliver-cli -- demo $(ARGS)
 
