@@ -61,10 +61,11 @@ fn what_is_there_and_what_comes_while_it_runs_is_carried() {
 
 #[test]
 fn a_signal_lets_what_is_in_the_air_finish_and_takes_nothing_new() {
-    let place = Place::new(&config(r#"latency = "3s""#, ""));
+    let place = Place::new(&config(r#"latency = "3s""#, ""))
+        .with_variable("REDELIVER_ROUTES__EMAIL__ON_LOST", "hold");
     place.accept("email", 1..2);
     let engine = place.serve();
-    until("it is in the air", || place.count("claimed") == 1);
+    until("it is in the air", || place.is_started(1));
     engine.signal(Signal::INT);
     engine.logs("stopping");
     place.accept("email", 2..3);
@@ -91,10 +92,11 @@ fn a_second_signal_ends_it_at_once() {
 
 #[test]
 fn a_drain_that_takes_too_long_is_no_clean_end() {
-    let place = Place::new(&config(r#"script = ["hang"]"#, r#"drain_timeout = "100ms""#));
+    let place = Place::new(&config(r#"script = ["hang"]"#, r#"drain_timeout = "100ms""#))
+        .with_variable("REDELIVER_ROUTES__EMAIL__ON_LOST", "hold");
     place.accept("email", 1..2);
     let engine = place.serve();
-    until("it is in the air", || place.count("claimed") == 1);
+    until("it is in the air", || place.is_started(1));
     engine.signal(Signal::TERM);
     let (status, log) = engine.end();
     assert_eq!(status.code(), Some(1), "{log}");

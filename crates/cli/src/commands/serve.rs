@@ -44,7 +44,7 @@ async fn serve(Loaded { config, warnings, .. }: &Loaded) -> anyhow::Result<()> {
     let engine = wire(config, Arc::new(Telemetry))?;
     tell_start(config, &engine);
     let (stopper, stop) = stop_pair();
-    let running = drive(&engine, &stopper, stop);
+    let running = drive(&engine, &stopper, stop, config.engine.drain_timeout);
     tokio::pin!(running);
     tokio::select! {
         ended = &mut running => return ended,

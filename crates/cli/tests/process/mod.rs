@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use redeliver_cli::config::{Config, Sources, load};
 use redeliver_core::accept::{NewMessage, admit};
-use redeliver_core::{Content, Message, MessageId, Timestamp};
+use redeliver_core::{Content, Message, MessageId, State, Timestamp};
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::store::{Filter, Inserted, Store};
 use redeliver_stores::{OpenOptions, Role, SyncSqlite};
@@ -135,6 +135,11 @@ impl Place {
 
     pub fn message(&self, number: u128) -> Message {
         run(self.client().get(MessageId::own(number))).unwrap().unwrap()
+    }
+
+    /// Whether its carrying is on record to have started, which only a route that holds on loss has.
+    pub fn is_started(&self, number: u128) -> bool {
+        matches!(self.message(number).state, State::Claimed(lease) if lease.started_at.is_some())
     }
 
     /// How many messages are in this state.

@@ -1,5 +1,7 @@
 //! Puts what happened to a message into words. Decides nothing, and never shows what a message carries.
 
+use std::time::Duration;
+
 use redeliver_core::attempt::{AttemptId, AttemptRecord};
 use redeliver_core::event::Kind;
 use redeliver_core::time::show_span;
@@ -16,7 +18,7 @@ pub(super) enum Tone {
 
 /// What happened, why, and what comes next.
 pub(super) fn tell(event: &Event, message: &Message, history: &[AttemptRecord]) -> (Tone, String) {
-    let due_in = show_span(event.due_at.since(event.at));
+    let due_in = in_tenths(event.due_at.since(event.at));
     let tried = history.iter().rev().find(|record| record.at == event.at);
     let failure = said(tried.and_then(|record| record.failure.as_ref()));
     let number = event.attempts;
@@ -27,7 +29,7 @@ pub(super) fn tell(event: &Event, message: &Message, history: &[AttemptRecord]) 
         Kind::Accepted => {
             let due = if event.due_at > event.at { format!("due in {due_in}") } else { "due now".to_owned() };
             let expiry =
-                message.expires_at.map(|at| format!(", worthless after {}", show_span(at.since(event.at))));
+                message.expires_at.map(|at| format!(", worthless after {}", in_tenths(at.since(event.at))));
             (Tone::Plain, format!("accepted, {due}{}", expiry.unwrap_or_default()))
         }
         Kind::Delivered { .. } if message.is_dead_letter => {
@@ -92,6 +94,12 @@ pub(super) fn ending(message: &Message) -> (&'static str, String) {
         }
         other => (other.name(), String::new()),
     }
+}
+
+/// A span to the nearest tenth of a second: nobody sees more.
+fn in_tenths(span: Duration) -> String {
+    let tenths = (span.as_millis() as u64 + 50) / 100;
+    show_span(Duration::from_millis(tenths * 100))
 }
 
 /// An error as the other side said it.
