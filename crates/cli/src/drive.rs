@@ -3,28 +3,14 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::bail;
-use redeliver_core::State;
 use redeliver_engine::Engine;
 use redeliver_engine::stop::{Stop, Stopper};
-use redeliver_engine::store::Filter;
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::config::problem::counted;
-
-/// Messages in the air that are counted one by one when the drain took too long.
-const LEFT_COUNTED_MAX: usize = 1_000;
-
-/// Runs an engine until told to stop and nothing is in the air any more. An error means that it did not end so: a
-/// part failed, in which case the others were told to stop and have finished, or time ran out.
-pub async fn drive(
-    engine: &Arc<Engine>,
-    stopper: &Stopper,
-    stop: Stop,
-    drain_timeout: Duration,
-) -> anyhow::Result<()> {
+/// Runs an engine until told to stop and nothing is in the air any more, or `drain_timeout` is over. An error means
+/// that a part failed; the others were told to stop then, and have finished.
+pub async fn drive(engine: &Arc<Engine>, stopper: &Stopper, stop: Stop) -> anyhow::Result<()> {
     let mut parts = Arc::clone(engine).parts(stop.clone()).await;
     let routes: Vec<String> = engine.routes().map(|route| format!("route {}", route.name)).collect();
     let house = parts.split_off(routes.len().min(parts.len()));
@@ -35,40 +21,9 @@ pub async fn drive(
     for part in house {
         tasks.start_house(part);
     }
-    let (ended, stopped_at) = tokio::join!(tasks.run(stopper, &stop), stopped_at(engine, stop.clone()));
-    let drained_for = engine.clock().uptime().saturating_sub(stopped_at);
-    let left = left_in_the_air(engine).await;
+    let ended = tasks.run(stopper, &stop).await;
     engine.retire().await;
-    ended?;
-    if left == 0 {
-        return Ok(());
-    }
-    let messages = match left {
-        LEFT_COUNTED_MAX => format!("{LEFT_COUNTED_MAX} or more messages"),
-        left => counted(left, "message"),
-    };
-    if drained_for >= drain_timeout {
-        bail!("{messages} still in the air when drain_timeout was over: the next start settles them as lost");
-    }
-    tracing::warn!(
-        event = "claim.left",
-        "{messages} claimed but not tried when the stop came: the next start takes them up at once"
-    );
-    Ok(())
-}
-
-/// Uptime when the stop was said.
-async fn stopped_at(engine: &Engine, mut stop: Stop) -> Duration {
-    stop.stopped().await;
-    engine.clock().uptime()
-}
-
-/// How many messages this instance has claimed and not settled.
-async fn left_in_the_air(engine: &Engine) -> usize {
-    let filter = Filter { state: Some("claimed"), limit: LEFT_COUNTED_MAX, ..Filter::default() };
-    let claimed = engine.store().list(filter).await.unwrap_or_default();
-    let ours = |state: &State| matches!(state, State::Claimed(lease) if lease.instance == engine.instance());
-    claimed.iter().filter(|message| ours(&message.state)).count()
+    ended
 }
 
 /// Tasks that all must run until they are told to stop.

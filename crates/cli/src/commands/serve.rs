@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use redeliver_core::State;
 use redeliver_core::time::show_span;
 use redeliver_engine::Engine;
 use redeliver_engine::emit::Telemetry;
 use redeliver_engine::stop::stop_pair;
+use redeliver_engine::store::Filter;
 
 use super::check::travels;
 use super::load_config;
@@ -18,6 +20,9 @@ use crate::exit::{FAILED, Told};
 use crate::logging;
 use crate::signals::Signals;
 use crate::wire::wire;
+
+/// Messages left behind that are counted one by one.
+const LEFT_COUNTED_MAX: usize = 1_000;
 
 pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let loaded = load_config(&args.config)?;
@@ -44,12 +49,13 @@ async fn serve(Loaded { config, warnings, .. }: &Loaded) -> anyhow::Result<()> {
     let engine = wire(config, Arc::new(Telemetry))?;
     tell_start(config, &engine);
     let (stopper, stop) = stop_pair();
-    let running = drive(&engine, &stopper, stop, config.engine.drain_timeout);
+    let running = drive(&engine, &stopper, stop);
     tokio::pin!(running);
+    let drain_timeout = config.engine.drain_timeout;
     tokio::select! {
         ended = &mut running => return ended,
         signal = signals.next() => {
-            let within = show_span(config.engine.drain_timeout);
+            let within = show_span(drain_timeout);
             tracing::info!(
                 event = "engine.stopping", signal,
                 "stopping: nothing new is taken, what is in the air has {within} to end; a second signal ends at once"
@@ -57,13 +63,37 @@ async fn serve(Loaded { config, warnings, .. }: &Loaded) -> anyhow::Result<()> {
             stopper.stop();
         }
     }
+    let stopped_at = engine.clock().uptime();
     tokio::select! {
         ended = &mut running => ended?,
         signal = signals.next() => {
             bail!("ended at once by a second signal ({signal}): what was in the air will be settled as lost")
         }
     }
+    let drained_for = engine.clock().uptime().saturating_sub(stopped_at);
+    tell_left(&engine, drained_for >= drain_timeout).await?;
     tracing::info!(event = "engine.stopped", "stopped: nothing is in the air");
+    Ok(())
+}
+
+/// Says which messages this instance has claimed and not settled, if any. They are an error only if the drain took
+/// too long: a claim that the stop cut short was never carried.
+async fn tell_left(engine: &Engine, took_too_long: bool) -> anyhow::Result<()> {
+    let filter = Filter { state: Some("claimed"), limit: LEFT_COUNTED_MAX, ..Filter::default() };
+    let claimed = engine.store().list(filter).await?;
+    let ours = |state: &State| matches!(state, State::Claimed(lease) if lease.instance == engine.instance());
+    let messages = match claimed.iter().filter(|message| ours(&message.state)).count() {
+        0 => return Ok(()),
+        LEFT_COUNTED_MAX => format!("{LEFT_COUNTED_MAX} or more messages"),
+        left => counted(left, "message"),
+    };
+    if took_too_long {
+        bail!("{messages} still in the air when drain_timeout was over: the next start settles them as lost");
+    }
+    tracing::warn!(
+        event = "claim.left",
+        "{messages} claimed but not tried when the stop came: the next start takes them up at once"
+    );
     Ok(())
 }
 

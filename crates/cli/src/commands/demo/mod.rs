@@ -95,7 +95,7 @@ async fn play(config: &Config, kept: bool) -> anyhow::Result<Vec<Ended>> {
     let place = if kept { config.store.url.show() } else { "a temporary SQLite file".to_owned() };
     print(&format!("Ten messages go out by carriers that fail on purpose. They are kept in {place}.\n\n"))?;
     let (stopper, stop) = stop_pair();
-    let running = drive(&engine, &stopper, stop, config.engine.drain_timeout);
+    let running = drive(&engine, &stopper, stop);
     tokio::pin!(running);
     tokio::select! {
         ended = &mut running => {
