@@ -67,6 +67,8 @@ pub struct World {
 /// What became of one message.
 #[derive(Default, Clone)]
 pub struct Tale {
+    /// When it was last claimed.
+    pub claimed_at: Timestamp,
     /// Carryings begun.
     pub carryings: u32,
     /// The claims under which they were.
@@ -180,6 +182,7 @@ impl World {
     /// A message was leased.
     pub fn claimed(&mut self, message: &Message, now: Timestamp) {
         self.note(|| format!("{now} claimed {} fence {} {:?}", message.id, message.fence, message.state));
+        self.tales.entry(message.id.clone()).or_default().claimed_at = now;
         let Some(before) = self.mirror.insert(message.id.clone(), message.clone()) else {
             return self.violate(|| format!("claimed what nobody accepted: {}", message.id));
         };
@@ -299,8 +302,8 @@ impl World {
         if let (State::Claimed(lease), None, Some(Verdict::Lost)) = (&before.state, change.settles, verdict) {
             let silent = self.beats.get(&lease.instance).is_none_or(|at| now.since(*at) >= SILENT);
             // Claims from before a long silence are void, even if the instance lives.
-            let claimed_at = lease.until_at.minus(route.lease);
-            let void = self.revivals.get(&lease.instance).is_some_and(|at| claimed_at <= *at);
+            let claimed_at = self.tales.get(&after.id).map(|tale| tale.claimed_at);
+            let void = self.revivals.get(&lease.instance).is_some_and(|at| claimed_at <= Some(*at));
             if lease.until_at > now && !silent && !void {
                 return Some("a lease was taken from a living worker");
             }
