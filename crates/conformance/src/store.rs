@@ -147,6 +147,8 @@ macro_rules! store_tests {
                 a_claim_that_was_lost_does_not_start
                 only_a_claimed_message_starts
                 a_renewed_lease_ends_later
+                a_renewal_never_shortens_a_lease
+                a_cancel_leaves_the_lease_to_its_holder
                 a_lease_that_is_gone_is_not_renewed
                 a_cancel_does_not_end_the_lease
                 renewals_are_answered_in_order
@@ -155,6 +157,7 @@ macro_rules! store_tests {
             reap {
                 a_lease_that_is_over_has_lapsed
                 a_renewed_lease_has_not_lapsed
+                a_late_heartbeat_takes_nothing_back
                 a_silent_instance_loses_its_messages
                 an_instance_that_beats_keeps_its_messages
                 an_unknown_instance_holds_nothing

@@ -6,14 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use redeliver_core::gate::Verdict;
 use redeliver_core::outcome::Until;
 use redeliver_core::planted::{self, Bug};
-use redeliver_core::{Content, Failure, Message, Outcome, State};
+use redeliver_core::{Content, Failure, Message, Outcome, State, Timestamp};
 use tokio::sync::SemaphorePermit;
 
 use crate::engine::{Engine, Line};
-use crate::gates::Passage;
 use crate::store::ClaimRef;
 use crate::transport::Envelope;
 
@@ -49,13 +47,13 @@ impl Held {
 /// A try that has come to its end.
 pub(crate) struct Tried<'a> {
     pub(crate) message: Message,
-    /// What came of it; `None` if somebody else has the message now.
-    pub(crate) outcome: Option<Outcome>,
+    /// What came of it.
+    pub(crate) outcome: Outcome,
     pub(crate) alone: Option<SemaphorePermit<'a>>,
 }
 
-/// How soon a message is due again whose lease was too short for a carrying.
-const SHORT_LEASE_WAIT: Duration = Duration::from_secs(1);
+/// How soon a message is due again that could not be carried just now.
+const SHORT_WAIT: Duration = Duration::from_secs(1);
 
 /// Tries one claimed message.
 pub(crate) async fn attempt<'a>(
@@ -70,69 +68,61 @@ pub(crate) async fn attempt<'a>(
     Tried { message, outcome, alone }
 }
 
-async fn outcome(
-    engine: &Engine,
-    line: &Line,
-    held: &Held,
-    message: &Message,
-    content: &Content,
-) -> Option<Outcome> {
+async fn outcome(engine: &Engine, line: &Line, held: &Held, message: &Message, content: &Content) -> Outcome {
     let now = engine.clock.now();
     if message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
-        return Some(Outcome::Deferred { until: Until::At(now), reason: "expired".into() });
+        return nothing_sent(now, "expired");
     }
     let target = content.target.as_deref().or(line.route.travel(message.lane).target.as_deref());
     let envelope = Envelope { message, content, target };
     let destination = line.transport(message.lane).destination(&envelope);
     let passage = match engine.pass(line, message, content, &destination, now).await {
         Ok(passage) => passage,
-        Err(verdict) => return verdict.into_outcome(),
+        Err(verdict) => return verdict,
     };
     for gate in &line.gates {
-        let verdict = gate.check(message, content, engine.clock.now()).await;
-        if verdict != Verdict::Pass {
-            return verdict.into_outcome();
+        if let Some(outcome) = gate.check(message, content, engine.clock.now()).await.into_outcome() {
+            return outcome;
         }
     }
-    let outcome = carry(engine, line, held, &envelope, &passage).await?;
-    Some(engine.learn(line, &destination, passage, outcome).await)
+    let outcome = carry(engine, line, held, &envelope).await;
+    engine.learn(line, &destination, passage, outcome).await
+}
+
+/// The outcome of a try that sent nothing: due again at this time, no attempt counted.
+fn nothing_sent(until: Timestamp, reason: &str) -> Outcome {
+    Outcome::Deferred { until: Until::At(until), reason: reason.into() }
 }
 
 /// The carrying itself, if the claim is surely still ours for as long as it may take.
-async fn carry(
-    engine: &Engine,
-    line: &Line,
-    held: &Held,
-    envelope: &Envelope<'_>,
-    _passage: &Passage<'_>,
-) -> Option<Outcome> {
+async fn carry(engine: &Engine, line: &Line, held: &Held, envelope: &Envelope<'_>) -> Outcome {
     let within = line.route.send_timeout;
     if line.route.records_start(envelope.message) && !planted::is(Bug::StartNotRecorded) {
         match engine.store.start(held.claim.clone(), engine.clock.now()).await {
             Ok(true) => {}
-            Ok(false) => return None,
+            // A person cancelled it, or somebody else has it: what is written next will find out which.
+            Ok(false) => return nothing_sent(engine.clock.now(), "the claim is not as it was"),
             Err(error) => {
                 engine.observer.store_failed("recording the start of an attempt", &error);
-                return None;
+                return nothing_sent(engine.clock.now().plus(SHORT_WAIT), "the store does not answer");
             }
         }
     }
     let left = engine.life.carry_until(held.from, held.until()).saturating_sub(engine.clock.uptime());
     let now = engine.clock.now();
     if left <= within {
-        let until = Until::At(now.plus(SHORT_LEASE_WAIT));
-        return Some(Outcome::Deferred { until, reason: "the lease had too little left".into() });
+        return nothing_sent(now.plus(SHORT_WAIT), "the lease had too little left");
     }
     if envelope.message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
-        return Some(Outcome::Deferred { until: Until::At(now), reason: "expired".into() });
+        return nothing_sent(now, "expired");
     }
     let carrying =
         AssertUnwindSafe(line.transport(envelope.message.lane).carry(envelope, within)).catch_unwind();
     tokio::select! {
         biased;
-        result = carrying => Some(result.unwrap_or_else(|_| {
+        result = carrying => result.unwrap_or_else(|_| {
             Outcome::Failed(Failure::new("the transport panicked; this is a bug in it").with_code("PANIC"))
-        })),
-        () = engine.clock.sleep(within) => Some(Outcome::Lost { reason: "no answer in time".into() }),
+        }),
+        () = engine.clock.sleep(within) => Outcome::Lost { reason: "no answer in time".into() },
     }
 }

@@ -6,6 +6,7 @@ use redeliver_core::Lane;
 use tokio::sync::SemaphorePermit;
 
 use crate::engine::{Engine, Line};
+use crate::stop::Stop;
 use crate::store::{ClaimKind, ClaimRequest, Claims, StoreError};
 
 /// What one claim brought.
@@ -28,12 +29,16 @@ pub(crate) async fn claim<'a>(
     lane: Lane,
     kind: ClaimKind,
     limit: usize,
+    stop: Stop,
 ) -> Claimed<'a> {
     let alone = match kind {
         ClaimKind::Trusted => None,
         ClaimKind::Suspect => engine.suspects.acquire().await.ok(),
     };
     let sent_at = engine.clock.uptime();
+    if stop.is_stopped() {
+        return Claimed { lane, kind, limit, sent_at, result: Ok(Claims::default()), alone };
+    }
     let request = ClaimRequest {
         route: line.route.name.clone(),
         lane,

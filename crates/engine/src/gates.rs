@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redeliver_core::breaker::{self, Admission, BreakerState};
 use redeliver_core::destination::{Sign, consequence};
-use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope, Verdict};
+use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
 use redeliver_core::limit::Bucket;
 use redeliver_core::outcome::Until;
 use redeliver_core::planted::{self, Bug};
@@ -127,7 +127,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Asks the shared gates whether a message may go to its destination now.
+    /// Asks the shared gates whether a message may go to its destination now; else what stands in for the try.
     pub(crate) async fn pass<'a>(
         &'a self,
         line: &Line,
@@ -135,17 +135,17 @@ impl Engine {
         content: &Content,
         destination: &Name,
         now: Timestamp,
-    ) -> Result<Passage<'a>, Verdict> {
+    ) -> Result<Passage<'a>, Outcome> {
         let closed = self.gates.closures();
         if !closed.is_empty() {
-            if let Some(verdict) = held_up(&closed, message, content, destination, now) {
-                return Err(verdict);
+            if let Some(outcome) = held_up(&closed, message, content, destination, now) {
+                return Err(outcome);
             }
             self.pass_breaker(line, &closed, destination, now).await?;
         }
         self.gates.take(&line.route, destination, now).ok_or_else(|| {
             let until = Until::Opens(GateKey::from_text(&format!("{LIMIT}{destination}")));
-            Verdict::Defer { until, reason: "the destination's limit is reached".into() }
+            Outcome::Deferred { until, reason: "the destination's limit is reached".into() }
         })
     }
 
@@ -155,12 +155,12 @@ impl Engine {
         closed: &Closures,
         destination: &Name,
         now: Timestamp,
-    ) -> Result<(), Verdict> {
+    ) -> Result<(), Outcome> {
         let key = GateKey::breaker(destination);
         let (Some(config), Some(record)) = (&line.route.breaker, closed.get(&key)) else { return Ok(()) };
         let Closed::Breaker(state) = &record.closed else { return Ok(()) };
         let park =
-            || Verdict::Defer { until: Until::Opens(key.clone()), reason: "the breaker is open".into() };
+            || Outcome::Deferred { until: Until::Opens(key.clone()), reason: "the breaker is open".into() };
         match state.admit(config, now, line.route.send_timeout * 2) {
             Admission::Pass => Ok(()),
             Admission::Park => Err(park()),
@@ -175,7 +175,7 @@ impl Engine {
                     true => Ok(()),
                     false => {
                         let until = Until::At(now.plus(Duration::from_secs(1)));
-                        Err(Verdict::Defer { until, reason: "the destination is recovering".into() })
+                        Err(Outcome::Deferred { until, reason: "the destination is recovering".into() })
                     }
                 }
             }
@@ -350,7 +350,7 @@ fn held_up(
     content: &Content,
     destination: &Name,
     now: Timestamp,
-) -> Option<Verdict> {
+) -> Option<Outcome> {
     if planted::is(Bug::PauseIgnored) {
         return None;
     }
@@ -366,13 +366,13 @@ fn held_up(
         let Some(name) = name else { continue };
         for key in [GateKey::pause(scope, name), GateKey::hold(scope, name)] {
             if let Some(record) = closed.get(&key) {
-                return Some(Verdict::Defer { until: Until::Opens(key), reason: record.reason.clone() });
+                return Some(Outcome::Deferred { until: Until::Opens(key), reason: record.reason.clone() });
             }
         }
     }
     match closed.get(&GateKey::throttle(destination)) {
         Some(GateRecord { closed: Closed::Throttled(until), reason, .. }) if *until > now => {
-            Some(Verdict::Defer { until: Until::At(*until), reason: reason.clone() })
+            Some(Outcome::Deferred { until: Until::At(*until), reason: reason.clone() })
         }
         _ => None,
     }

@@ -45,7 +45,7 @@ impl Engine {
                         }
                     }
                     if engine.working.fetch_sub(1, Ordering::Relaxed) == 1 {
-                        engine.idle.notify_waiters();
+                        engine.idle.notify_one();
                     }
                 }
                 .boxed(),

@@ -25,10 +25,11 @@ pub trait Store: Send + Sync + 'static {
     /// Records that a carrying is about to start; `false` if the claim isn't as it was, so that it must not.
     async fn start(&self, claim: ClaimRef, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Moves the end of leases; `false` for each claim that is no longer held.
+    /// Moves the end of leases on, never back; `false` for each claim that is no longer held.
     async fn renew(&self, claims: Vec<ClaimRef>, until_at: Timestamp) -> Result<Vec<bool>, StoreError>;
 
-    /// Writes changes, each only if its message still has the fence that was read.
+    /// Writes changes, each only if its message still has the fence that was read. One that leaves a message claimed
+    /// writes its fence and the request to cancel it; the lease is its holder's.
     async fn apply(&self, changes: Vec<Change>) -> Result<Vec<Applied>, StoreError>;
 
     /// Adds to a message's history without changing the message.
@@ -59,7 +60,7 @@ pub trait Store: Send + Sync + 'static {
     /// `before`, and keys that have outlived their messages for long enough.
     async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError>;
 
-    /// Says that an instance lives. Others may take its messages once nothing was heard for `silent_max`.
+    /// Says that an instance lives; a word that comes late takes nothing back. Others may take its messages once nothing was heard for `silent_max`.
     async fn beat(
         &self,
         instance: InstanceId,

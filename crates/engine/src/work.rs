@@ -24,7 +24,7 @@ const ERROR_WAIT: Duration = Duration::from_millis(500);
 
 /// Works a route until told to stop and nothing is in the air any more.
 pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
-    let mut work = Work::new(engine, line);
+    let mut work = Work::new(engine, line, stop.clone());
     let mut stopping = stop.is_stopped();
     loop {
         if !stopping {
@@ -42,10 +42,7 @@ pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
             Some(tried) = work.trying.next() => work.on_tried(tried),
             Some(renewed) = work.renewing.next() => work.on_renewed(renewed),
             () = line.wake.notified() => work.look_everywhere(),
-            () = stop.stopped(), if !stopping => {
-                stopping = true;
-                work.claiming.clear();
-            }
+            () = stop.stopped(), if !stopping => stopping = true,
             () = engine.clock.sleep(sleep) => work.on_time(),
         }
     }
@@ -56,6 +53,7 @@ type Renewed = (Duration, Vec<Held>, Result<Vec<bool>, StoreError>);
 struct Work<'a> {
     engine: &'a Engine,
     line: &'a Line,
+    stop: Stop,
     permits: Permits,
     /// When to look at each lane next, for trusted messages and for suspects.
     looks: [[Timestamp; 2]; 4],
@@ -80,12 +78,13 @@ enum Busy {
 }
 
 impl<'a> Work<'a> {
-    fn new(engine: &'a Engine, line: &'a Line) -> Self {
+    fn new(engine: &'a Engine, line: &'a Line, stop: Stop) -> Self {
         let weights = Lane::ALL.map(|lane| line.route.travel(lane).weight);
         let now = engine.clock.now();
         Self {
             engine,
             line,
+            stop,
             permits: Permits::new(line.route.concurrency_max, weights),
             looks: [[now; 2]; 4],
             busy: [[Busy::No; 2]; 4],
@@ -101,7 +100,10 @@ impl<'a> Work<'a> {
     }
 
     fn is_idle(&self) -> bool {
-        self.trying.is_empty() && self.applying.is_empty() && self.settled.is_empty()
+        self.claiming.is_empty()
+            && self.trying.is_empty()
+            && self.applying.is_empty()
+            && self.settled.is_empty()
     }
 
     /// Starts a claim in every lane that may have something due and has room for it.
@@ -127,7 +129,8 @@ impl<'a> Work<'a> {
                 }
                 self.busy[l][k] = Busy::Claiming;
                 self.permits.take(lane, limit);
-                self.claiming.push(claim(self.engine, self.line, lane, kind, limit).boxed());
+                let stop = self.stop.clone();
+                self.claiming.push(claim(self.engine, self.line, lane, kind, limit, stop).boxed());
             }
         }
     }
@@ -182,16 +185,8 @@ impl<'a> Work<'a> {
 
     fn settle(&mut self, tried: Tried<'a>) {
         let Tried { message, outcome, alone } = tried;
-        match outcome {
-            Some(outcome) => {
-                self.alone.extend(alone);
-                self.settled.push(Settled::new(self.engine, self.line, &message, outcome));
-            }
-            None => {
-                self.line.held().remove(&message.id);
-                self.permits.give_back(message.lane, 1);
-            }
-        }
+        self.alone.extend(alone);
+        self.settled.push(Settled::new(self.engine, self.line, &message, outcome));
     }
 
     fn start_applying(&mut self) {
@@ -277,7 +272,8 @@ impl<'a> Work<'a> {
         self.renew_at = sent_at + lease / 3;
         // Whatever isn't renewed now has half its lease left when it is looked at next: enough for any carrying.
         let soon = sent_at + lease * 5 / 6;
-        let old: Vec<Held> = self.line.held().values().filter(|held| held.until() < soon).cloned().collect();
+        let is_old = |held: &&Held| sent_at < held.until() && held.until() < soon;
+        let old: Vec<Held> = self.line.held().values().filter(is_old).cloned().collect();
         if old.is_empty() || !self.renewing.is_empty() {
             return;
         }
@@ -295,8 +291,11 @@ impl<'a> Work<'a> {
     fn on_renewed(&mut self, (until, old, result): Renewed) {
         match result {
             Ok(answers) => {
+                let uptime = self.engine.clock.uptime();
                 for (held, ours) in old.iter().zip(answers) {
-                    held.set_until(if ours { until } else { Duration::ZERO });
+                    // An end that has passed stays passed: somebody may have judged the lease over meanwhile, and
+                    // may act on that judgement even now.
+                    held.set_until(if ours && uptime < held.until() { until } else { Duration::ZERO });
                 }
             }
             Err(error) => self.engine.observer.store_failed("renewing leases", &error),

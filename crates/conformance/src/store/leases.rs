@@ -65,6 +65,25 @@ pub async fn a_renewed_lease_ends_later(store: &dyn Store) {
     assert_eq!((lease.until_at, lease.started_at), (at(500), Some(at(3))));
 }
 
+/// A renewal that was sent first and came last takes nothing away.
+pub async fn a_renewal_never_shortens_a_lease(store: &dyn Store) {
+    let claimed = keep_claimed(store, 1).await;
+    assert_eq!(store.renew(vec![claim_of(&claimed)], at(500)).await.unwrap(), [true]);
+    assert_eq!(store.renew(vec![claim_of(&claimed)], at(400)).await.unwrap(), [true]);
+    let State::Claimed(lease) = now_of(store, &id(1)).await.state else { panic!("it is still claimed") };
+    assert_eq!(lease.until_at, at(500));
+}
+
+/// Whoever cancels has read the lease as it was; its holder has moved on since.
+pub async fn a_cancel_leaves_the_lease_to_its_holder(store: &dyn Store) {
+    let claimed = keep_claimed(store, 1).await;
+    store.start(claim_of(&claimed), at(3)).await.unwrap();
+    store.renew(vec![claim_of(&claimed)], at(500)).await.unwrap();
+    cancel(store, &claimed).await;
+    let State::Claimed(lease) = now_of(store, &id(1)).await.state else { panic!("it is still claimed") };
+    assert_eq!((lease.until_at, lease.started_at, lease.cancel_requested), (at(500), Some(at(3)), true));
+}
+
 /// Not after the lease was lost, nor after the message was settled, nor where there is no message.
 pub async fn a_lease_that_is_gone_is_not_renewed(store: &dyn Store) {
     let first = keep_claimed(store, 1).await;

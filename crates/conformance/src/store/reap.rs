@@ -46,6 +46,14 @@ pub async fn an_instance_that_beats_keeps_its_messages(store: &dyn Store) {
     assert_eq!(store.lapsed(at(35), 10).await.unwrap().len(), 1);
 }
 
+/// A word that was said first and came last is old news.
+pub async fn a_late_heartbeat_takes_nothing_back(store: &dyn Store) {
+    store.beat(ANN, at(15), SILENT_MAX).await.unwrap();
+    keep_claimed(store, 1).await;
+    store.beat(ANN, at(0), SILENT_MAX).await.unwrap();
+    assert_eq!(store.lapsed(at(34), 10).await.unwrap(), []);
+}
+
 /// Whoever never said that it lives can't be trusted to.
 pub async fn an_unknown_instance_holds_nothing(store: &dyn Store) {
     let claimed = keep_claimed(store, 1).await;

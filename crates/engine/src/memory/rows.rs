@@ -129,7 +129,7 @@ impl Rows {
     pub(super) fn renew(&mut self, claim: &ClaimRef, until_at: Timestamp) -> bool {
         let held = self.lease(&claim.id).is_some_and(|lease| lease.claim == claim.claim);
         if held {
-            self.change_lease(&claim.id, |lease| lease.until_at = until_at);
+            self.change_lease(&claim.id, |lease| lease.until_at = lease.until_at.max(until_at));
         }
         held
     }
@@ -144,9 +144,14 @@ impl Rows {
             }
             return Applied::Superseded(Some(Box::new(current.clone())));
         }
+        let mut after = change.message;
+        if let (State::Claimed(held), State::Claimed(lease)) = (&current.state, &mut after.state) {
+            // The lease is its holder's: it may have been renewed or started since this change was made.
+            *lease = Lease { cancel_requested: lease.cancel_requested, ..held.clone() };
+        }
         self.index.remove(current);
-        self.index.add(&change.message);
-        row.message = change.message;
+        self.index.add(&after);
+        row.message = after;
         row.attempts.extend(change.attempt);
         if let Some(content) = change.content {
             row.content = *content;
@@ -241,7 +246,8 @@ impl Rows {
     }
 
     pub(super) fn beat(&mut self, instance: InstanceId, at: Timestamp, silent_max: Duration) {
-        self.instances.insert(instance, Beat { at, silent_max });
+        let beat = self.instances.entry(instance).or_insert(Beat { at, silent_max });
+        *beat = Beat { at: beat.at.max(at), silent_max };
     }
 
     pub(super) fn leave(&mut self, instance: InstanceId) {

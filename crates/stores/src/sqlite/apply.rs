@@ -71,8 +71,12 @@ impl Writing<'_> {
                     expected_fence
                 ])?
             }
+            // The lease is its holder's: it may have been renewed or started since this change was made.
+            State::Claimed(lease) => self
+                .db
+                .prepare_cached(include_str!("sql/apply_claimed.sql"))?
+                .execute(params![id, message.fence as i64, lease.cancel_requested, expected_fence])?,
             State::Waiting { .. }
-            | State::Claimed(_)
             | State::HandedOff { .. }
             | State::Delivered { .. }
             | State::Dead { .. }
