@@ -36,7 +36,8 @@ pub(crate) async fn claim<'a>(
         ClaimKind::Suspect => engine.suspects.acquire().await.ok(),
     };
     let sent_at = engine.clock.uptime();
-    if stop.is_stopped() {
+    // Much may have happened while it waited for its turn.
+    if stop.is_stopped() || !engine.life.is_fresh(sent_at, line.route.send_timeout) {
         return Claimed { lane, kind, limit, sent_at, result: Ok(Claims::default()), alone };
     }
     let request = ClaimRequest {

@@ -110,8 +110,8 @@ impl<'a> Work<'a> {
     fn start_claims(&mut self) {
         let now = self.engine.clock.now();
         // What is claimed by one who may be judged dead is taken away again at once.
-        let fresh = self.engine.life.is_fresh(self.engine.clock.uptime(), self.line.route.send_timeout);
-        if !fresh || self.is_paused() {
+        let is_fresh = self.engine.life.is_fresh(self.engine.clock.uptime(), self.line.route.send_timeout);
+        if !is_fresh || self.is_paused() {
             return;
         }
         for lane in Lane::ALL {

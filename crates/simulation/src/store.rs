@@ -264,7 +264,7 @@ impl Store for FaultyStore {
     async fn leave(&self, instance: InstanceId) -> Result<(), StoreError> {
         self.before().await?;
         self.inner.leave(instance).await?;
-        look(&self.world).beats.remove(&instance);
+        look(&self.world).left(instance);
         self.after(()).await
     }
 

@@ -199,11 +199,18 @@ impl World {
 
     /// An instance was heard of.
     pub fn beaten(&mut self, instance: InstanceId, now: Timestamp) {
+        self.note(|| format!("{now} {instance} lives"));
         if let Some(before) = self.beats.insert(instance, now)
             && now.since(before) >= SILENT
         {
             self.revivals.insert(instance, now);
         }
+    }
+
+    /// An instance said goodbye.
+    pub fn left(&mut self, instance: InstanceId) {
+        self.beats.remove(&instance);
+        self.note(|| format!("{instance} leaves"));
     }
 
     /// The start of a carrying was recorded.
@@ -492,6 +499,8 @@ impl World {
         let excused = &self.excused;
         let untold =
             self.untold.iter().filter(|(process, _)| !excused.contains(process)).flat_map(|(_, all)| all);
+        // What was pruned before its worker could ask again can't be told from what somebody else settled.
+        let untold = untold.filter(|(id, ..)| !self.gone.contains_key(id));
         if let Some((id, kind, _)) = untold.min().cloned() {
             self.violate(|| format!("{kind} of {id} was written and never told"));
         }

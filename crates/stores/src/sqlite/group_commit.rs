@@ -47,7 +47,10 @@ fn calls_that_come_while_a_commit_runs_share_the_next_one() {
             tokio::spawn(async move { store.insert(vec![row(message(n))]).await })
         };
         let calls: Vec<_> = (0..300).map(insert).collect();
-        tokio::task::yield_now().await;
+        // Each time, one of them at the least gets as far as the queue.
+        for _ in 0..calls.len() {
+            tokio::task::yield_now().await;
+        }
         let before = store.commits();
         go.send(()).unwrap();
         for call in calls {
@@ -73,7 +76,9 @@ fn a_call_that_fails_spoils_no_other() {
             tokio::spawn(async move { store.insert(rows).await })
         };
         let [first, second, third] = rows.map(insert);
-        tokio::task::yield_now().await;
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
         go.send(()).unwrap();
         assert_eq!(first.await.unwrap().unwrap(), [Inserted::New]);
         assert!(matches!(second.await.unwrap(), Err(StoreError::Unfit(_))));

@@ -106,7 +106,8 @@ async fn drain(n: usize, place: &Place, report: &mut Report) -> anyhow::Result<f
     Ok(rate)
 }
 
-/// The same drain, with many messages behind it that are due much later.
+/// The same drain, with many messages behind it that are due much later. It is held against the drain without them,
+/// made once before and once after, because a small machine is not the same from one minute to the next.
 async fn backlog(
     n: usize,
     behind: usize,
@@ -121,7 +122,12 @@ async fn backlog(
     rig.fill(behind, due_at, |done| bar.set_position(done as u64)).await?;
     bar.finish_and_clear();
     let rate = drained("backlog", n, &rig, report).await?;
-    report.add(Row::rate("backlog", n, rate, Some(without)))
+    let row = Row::rate("backlog", n, rate, None);
+    drop(rig);
+    let again =
+        drained("backlog: without", n, &Rig::new(place.fresh()?, Carrier::default())?, report).await?;
+    let ceiling = (without + again) / 2.0;
+    report.add(Row { rss_mib: row.rss_mib, ..Row::rate("backlog", n, rate, Some(ceiling)) })
 }
 
 async fn drained(job: &'static str, n: usize, rig: &Rig, report: &Report) -> anyhow::Result<f64> {
