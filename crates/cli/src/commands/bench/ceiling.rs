@@ -10,7 +10,7 @@ use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_stores::OpenOptions;
 use redeliver_stores::sqlite::bare::Bare;
 
-use super::rig::{Place, message, remove, route};
+use super::rig::{Place, message, remove, route, sync};
 
 /// The bare store's rates.
 pub(super) struct Ceiling {
@@ -39,6 +39,11 @@ impl Ceiling {
             spent += begun.elapsed();
         }
         Ok(count as f64 / spent.as_secs_f64())
+    }
+
+    /// Waits until what was inserted is on the disk.
+    pub(super) fn settle(&self) {
+        sync(&self.path);
     }
 
     /// Claims and completes everything that is due, in transactions of `batch`.

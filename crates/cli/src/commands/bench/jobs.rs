@@ -96,12 +96,13 @@ async fn drain(n: usize, place: &Place, report: &mut Report) -> anyhow::Result<f
     let ceiling = match Ceiling::of(place)? {
         Some(bare) => {
             bare.insert(n, BATCH)?;
+            bare.settle();
             Some(bare.drain(BATCH)?)
         }
         None => None,
     };
     let rig = Rig::new(place.fresh()?, Carrier::default())?;
-    let rate = drained("drain", n, &rig, report).await?;
+    let rate = drained("drain", n, &rig, place, report).await?;
     report.add(Row::rate("drain", n, rate, ceiling))?;
     Ok(rate)
 }
@@ -121,18 +122,25 @@ async fn backlog(
     let due_at = |n: usize| later.plus(Duration::from_millis(n as u64));
     rig.fill(behind, due_at, |done| bar.set_position(done as u64)).await?;
     bar.finish_and_clear();
-    let rate = drained("backlog", n, &rig, report).await?;
+    let rate = drained("backlog", n, &rig, place, report).await?;
     let row = Row::rate("backlog", n, rate, None);
     drop(rig);
-    let again =
-        drained("backlog: without", n, &Rig::new(place.fresh()?, Carrier::default())?, report).await?;
+    let rig = Rig::new(place.fresh()?, Carrier::default())?;
+    let again = drained("backlog: without", n, &rig, place, report).await?;
     let ceiling = (without + again) / 2.0;
     report.add(Row { rss_mib: row.rss_mib, ..Row::rate("backlog", n, rate, Some(ceiling)) })
 }
 
-async fn drained(job: &'static str, n: usize, rig: &Rig, report: &Report) -> anyhow::Result<f64> {
+async fn drained(
+    job: &'static str,
+    n: usize,
+    rig: &Rig,
+    place: &Place,
+    report: &Report,
+) -> anyhow::Result<f64> {
     let now = rig.engine.clock().now();
     rig.fill(n, |_| now, |_| {}).await?;
+    place.settle();
     let bar = report.bar(job, n);
     let begun = Instant::now();
     rig.run_until_delivered(n, |done| bar.set_position(done as u64)).await?;
@@ -144,7 +152,7 @@ async fn drained(job: &'static str, n: usize, rig: &Rig, report: &Report) -> any
 /// Each message fails twice and is retried at once: three tries and two rows of history for each.
 async fn retry_cycle(n: usize, place: &Place, report: &mut Report) -> anyhow::Result<()> {
     let rig = Rig::new(place.fresh()?, Carrier::failing(RETRIES))?;
-    let rate = drained("retry_cycle", n, &rig, report).await?;
+    let rate = drained("retry_cycle", n, &rig, place, report).await?;
     report.add(Row::rate("retry_cycle", n, rate, None))
 }
 

@@ -47,6 +47,13 @@ impl Place {
         }
     }
 
+    /// Waits until what was written is on the disk, so that the next job doesn't pay for it.
+    pub(super) fn settle(&self) {
+        if let Self::Sqlite(path) = self {
+            sync(path);
+        }
+    }
+
     /// Deletes what the benchmark has made.
     pub(super) fn clean(&self) {
         if let Self::Sqlite(path) = self {
@@ -55,13 +62,26 @@ impl Place {
     }
 }
 
+/// Waits until a database is on the disk. A file that isn't there has nothing to wait for.
+pub(super) fn sync(path: &Path) {
+    for file in files(path) {
+        let _ = std::fs::File::open(file).and_then(|file| file.sync_all());
+    }
+}
+
 /// Deletes a database with everything that belongs to it. What isn't there needs no deleting.
 pub(super) fn remove(path: &Path) {
-    for suffix in ["", "-wal", "-shm", ".lock"] {
+    for file in files(path) {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+fn files(path: &Path) -> impl Iterator<Item = PathBuf> {
+    ["", "-wal", "-shm", ".lock"].into_iter().map(|suffix| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        let _ = std::fs::remove_file(name);
-    }
+        name.into()
+    })
 }
 
 /// The route of every job: tries follow one another at once, and many are in the air.
