@@ -81,6 +81,8 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_redeliver"));
         command.args(args.split_whitespace()).current_dir(self.dir.path()).env_clear();
         command.envs(self.variables.iter().copied());
+        // Where an instrumented process writes down which lines it reached.
+        command.envs(std::env::var_os("LLVM_PROFILE_FILE").map(|file| ("LLVM_PROFILE_FILE", file)));
         command
     }
 
