@@ -23,6 +23,7 @@ pub mod store;
 pub mod transport;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 /// The longest that one rule may take, all servers included.
@@ -30,6 +31,11 @@ pub const RULE_WITHIN: Duration = Duration::from_secs(60);
 
 /// Runs one rule to its end on a runtime of its own.
 pub fn judge(rule: impl Future<Output = ()>) {
+    judge_boxed(Box::pin(rule));
+}
+
+/// Compiled once, and not once for each of the rules.
+fn judge_boxed(rule: Pin<Box<dyn Future<Output = ()> + '_>>) {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().expect("a runtime for the test");
     let in_time = runtime.block_on(async { tokio::time::timeout(RULE_WITHIN, rule).await });
