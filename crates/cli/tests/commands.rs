@@ -36,8 +36,6 @@ impl Place {
             .args(args.split_whitespace())
             .current_dir(self.dir.path())
             .env_clear()
-            // Where coverage is written, if it is measured.
-            .envs(std::env::var_os("LLVM_PROFILE_FILE").map(|path| ("LLVM_PROFILE_FILE", path)))
             .envs(self.variables.iter().copied())
             // Where an instrumented process writes down which lines it reached.
             .envs(std::env::var_os("LLVM_PROFILE_FILE").map(|file| ("LLVM_PROFILE_FILE", file)))
