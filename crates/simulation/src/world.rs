@@ -270,7 +270,12 @@ impl World {
                 change.event.at,
             ));
         }
-        self.mirror.insert(id, change.message.clone());
+        let mut after = change.message.clone();
+        if let (State::Claimed(held), State::Claimed(lease)) = (&before.state, &mut after.state) {
+            // A change that leaves a message claimed leaves the lease to its holder.
+            *lease = Lease { cancel_requested: lease.cancel_requested, ..held.clone() };
+        }
+        self.mirror.insert(id, after);
     }
 
     /// What is wrong with a change, if anything.
