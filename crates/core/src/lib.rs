@@ -11,6 +11,7 @@ pub mod change;
 pub mod classify;
 pub mod content;
 pub mod destination;
+pub mod email;
 pub mod event;
 pub mod gate;
 pub mod limit;

@@ -1,0 +1,1 @@
+//! The library face: an outbox inside an application.

@@ -1,0 +1,1 @@
+//! Answers: the HTTP API and the console.
