@@ -85,10 +85,9 @@ pub struct Attachment {
 
 /// The forms in which an address is written.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 enum Written {
     Address(String),
-    #[serde(deny_unknown_fields)]
     Full {
         address: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
