@@ -115,6 +115,10 @@ pub fn admit(new: NewMessage, route: &Route, id: MessageId, taker: Option<Taker>
     message.state = first_state(&message, route, taker, now);
     if matches!(message.state, State::Claimed(_)) {
         message.fence = 1;
+        // The try before the caller's eyes is no try of a worker: an operator's retry doesn't make it again.
+        message.attempts_before += 1;
+    } else if route.inline_first && message.attempts == 0 && message.max_attempts.is_none() {
+        message.max_attempts = Some(policy.max_attempts.saturating_sub(1).max(1));
     }
     let spawn = dead_letter(&message, route, now);
     NewRow { message, content: ContentSource::Given(Box::new(new.content)), hash, spawn, revives: false }
@@ -334,6 +338,20 @@ mod tests {
         let later = NewMessage { due_at: Some(at(2_000)), ..new(0) };
         let later = admit(later, &route(), MessageId::own(2), taker, at(1_000));
         assert_eq!(later.message.state.name(), "waiting");
+    }
+
+    #[test]
+    fn the_try_before_the_callers_eyes_is_none_of_the_workers() {
+        let route = Route { inline_first: true, ..route() };
+        let taker = Taker { instance: InstanceId(1), until_at: at(2_000) };
+        let budget = |taker, attempts| {
+            let row = admit(new(attempts), &route, MessageId::own(2), taker, at(1_000));
+            (row.message.attempts_before, route.max_attempts(&row.message))
+        };
+        let max = route.lanes[0].policy.max_attempts;
+        assert_eq!(budget(Some(taker), 0), (1, max), "tried inline");
+        assert_eq!(budget(None, 1), (1, max), "tried elsewhere");
+        assert_eq!(budget(None, 0), (0, max - 1), "never tried");
     }
 
     #[test]

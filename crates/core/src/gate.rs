@@ -9,6 +9,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::breaker::BreakerState;
+use crate::content::Content;
+use crate::message::Message;
 use crate::outcome::{Failure, Outcome, Until};
 use crate::time::Timestamp;
 
@@ -75,6 +77,11 @@ impl GateKey {
         Self(text.into())
     }
 
+    /// Whether a refused login closes this gate.
+    pub(crate) fn is_hold(&self) -> bool {
+        self.0.starts_with("hold:")
+    }
+
     /// How the key is written.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -85,6 +92,20 @@ impl fmt::Display for GateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// The gates that people and refused logins close, in the order in which a message comes before them.
+pub fn on_the_way(message: &Message, content: &Content, destination: Option<&str>) -> Vec<GateKey> {
+    let attribute = |name: &str| content.attributes.get(name).map(String::as_str);
+    let scopes = [
+        (Scope::Workspace, Some(&*message.workspace)),
+        (Scope::Route, Some(&*message.route)),
+        (Scope::Campaign, attribute("campaign")),
+        (Scope::Sender, attribute("sender")),
+        (Scope::Destination, destination),
+    ];
+    let named = scopes.into_iter().filter_map(|(scope, name)| Some((scope, name?)));
+    named.flat_map(|(scope, name)| [GateKey::pause(scope, name), GateKey::hold(scope, name)]).collect()
 }
 
 /// A gate that isn't simply open, as the whole fleet sees it. An open gate has no record.

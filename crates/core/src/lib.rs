@@ -13,6 +13,7 @@ pub mod content;
 pub mod destination;
 pub mod email;
 pub mod event;
+pub mod explain;
 pub mod gate;
 pub mod limit;
 pub mod message;
@@ -24,6 +25,7 @@ pub mod report;
 pub mod route;
 pub mod settle;
 pub mod share;
+pub mod status;
 pub mod time;
 
 pub use attempt::AttemptId;

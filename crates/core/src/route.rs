@@ -28,6 +28,8 @@ pub struct Route {
     pub lease: Duration,
     /// How long one carrying may take.
     pub send_timeout: Duration,
+    /// Whether the budget counts a try before the caller's eyes: a message that comes without one has one try less.
+    pub inline_first: bool,
     /// Messages in the air at once, all lanes together, on each instance.
     pub concurrency_max: usize,
     /// The longest wait that a destination may ask for.
@@ -94,6 +96,7 @@ impl Route {
             losses_max: 5,
             lease: Duration::from_secs(60),
             send_timeout: Duration::from_secs(10),
+            inline_first: false,
             concurrency_max: 256,
             retry_after_max: Duration::from_secs(24 * 3_600),
             breaker: None,

@@ -39,19 +39,8 @@ impl Sink for Engine {
         }
         .into_iter();
         for head in heads {
-            answers[head.index] = match inserted.next().unwrap_or(Inserted::New) {
-                Inserted::New => {
-                    self.observer.observe(&head.event);
-                    Accepted::New(head.event.id.clone())
-                }
-                Inserted::Known(known) => match head.again {
-                    Some(row) => self.say_again(*known, row, head.source, now).await?,
-                    None => Accepted::Duplicate(known.id),
-                },
-            };
-            if let Some(line) = self.lines.get(&head.event.route) {
-                line.wake.notify_one();
-            }
+            let index = head.index;
+            answers[index] = self.answer(head, inserted.next().unwrap_or(Inserted::New), now).await?;
         }
         Ok(answers)
     }
@@ -72,6 +61,36 @@ fn accepted(row: &NewRow) -> Kind {
 }
 
 impl Engine {
+    /// Keeps one row, whatever state it begins in.
+    pub(crate) async fn accept_row(
+        &self,
+        row: NewRow,
+        source: Source,
+        now: Timestamp,
+    ) -> Result<Accepted, StoreError> {
+        let again = row.message.key.is_some().then(|| row.clone());
+        let event = Event::of(&row.message, accepted(&row), now);
+        let inserted = self.store.insert(vec![row]).await?.pop().unwrap_or(Inserted::New);
+        self.answer(Head { index: 0, source, again, event }, inserted, now).await
+    }
+
+    /// What the store's word on a row means for whoever brought it.
+    async fn answer(&self, head: Head, inserted: Inserted, now: Timestamp) -> Result<Accepted, StoreError> {
+        if let Some(line) = self.lines.get(&head.event.route) {
+            line.wake.notify_one();
+        }
+        match inserted {
+            Inserted::New => {
+                self.observer.observe(&head.event);
+                Ok(Accepted::New(head.event.id))
+            }
+            Inserted::Known(known) => match head.again {
+                Some(row) => self.say_again(*known, row, head.source, now).await,
+                None => Ok(Accepted::Duplicate(known.id)),
+            },
+        }
+    }
+
     /// Works out what a repeated key means, and writes it if it means anything.
     async fn say_again(
         &self,

@@ -70,6 +70,7 @@ async fn written(
         }
         Applied::Applied | Applied::AlreadyMine => {
             engine.observer.observe(&change.event);
+            line.inline.tell(&change.message);
             if let Some(letter) = &change.spawn {
                 engine.observer.observe(&Event::of(&letter.message, Kind::Accepted, change.event.at));
                 if let Some(line) = engine.lines.get(&letter.message.route) {
@@ -81,7 +82,10 @@ async fn written(
         Applied::Superseded(Some(current)) if holds(&current, change) => {
             Err(Box::new(Settled::new(engine, line, &current, settled.outcome)))
         }
-        Applied::Superseded(_) => {
+        Applied::Superseded(current) => {
+            if let Some(current) = current {
+                line.inline.tell(&current);
+            }
             late(engine, change, &settled.outcome).await;
             Ok(done(false))
         }

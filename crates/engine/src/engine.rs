@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::emit::Observer;
 use crate::gate::Gate;
 use crate::gates::Gates;
+use crate::inline::Inline;
 use crate::life::Life;
 use crate::store::Store;
 use crate::transport::Transport;
@@ -63,6 +64,8 @@ pub struct Line {
     pub gates: Vec<Arc<dyn Gate>>,
     /// Told when there may be something due.
     pub(crate) wake: Notify,
+    /// The messages that callers wait for.
+    pub(crate) inline: Inline,
     /// The claims that this instance has in the air, or whose results it is writing down.
     held: Mutex<HashMap<MessageId, Held>>,
 }
@@ -79,7 +82,8 @@ impl Line {
             transports.get(name).cloned().ok_or_else(|| name.clone())
         };
         let transports = [find(Lane::Critical)?, find(Lane::High)?, find(Lane::Medium)?, find(Lane::Low)?];
-        Ok(Self { route, transports, gates, wake: Notify::new(), held: Mutex::new(HashMap::new()) })
+        let (wake, inline, held) = (Notify::new(), Inline::default(), Mutex::default());
+        Ok(Self { route, transports, gates, wake, inline, held })
     }
 
     pub(crate) fn held(&self) -> MutexGuard<'_, HashMap<MessageId, Held>> {

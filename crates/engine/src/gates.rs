@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redeliver_core::breaker::{self, Admission, BreakerState};
 use redeliver_core::destination::{Sign, consequence};
-use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
+use redeliver_core::gate::{Closed, GateKey, GateRecord, on_the_way};
 use redeliver_core::limit::Bucket;
 use redeliver_core::outcome::Until;
 use redeliver_core::planted::{self, Bug};
@@ -83,7 +83,7 @@ impl Gates {
         slots.min(tokens)
     }
 
-    fn closures(&self) -> Arc<Closures> {
+    pub(crate) fn closures(&self) -> Arc<Closures> {
         Arc::clone(&self.closed.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -354,20 +354,9 @@ fn held_up(
     if planted::is(Bug::PauseIgnored) {
         return None;
     }
-    let attribute = |name: &str| content.attributes.get(name).map(String::as_str);
-    let scopes = [
-        (Scope::Workspace, Some(message.workspace.as_ref())),
-        (Scope::Route, Some(message.route.as_ref())),
-        (Scope::Campaign, attribute("campaign")),
-        (Scope::Sender, attribute("sender")),
-        (Scope::Destination, Some(destination.as_ref())),
-    ];
-    for (scope, name) in scopes {
-        let Some(name) = name else { continue };
-        for key in [GateKey::pause(scope, name), GateKey::hold(scope, name)] {
-            if let Some(record) = closed.get(&key) {
-                return Some(Outcome::Deferred { until: Until::Opens(key), reason: record.reason.clone() });
-            }
+    for key in on_the_way(message, content, Some(destination)) {
+        if let Some(record) = closed.get(&key) {
+            return Some(Outcome::Deferred { until: Until::Opens(key), reason: record.reason.clone() });
         }
     }
     match closed.get(&GateKey::throttle(destination)) {

@@ -12,6 +12,7 @@ pub mod emit;
 pub mod engine;
 pub mod gate;
 mod gates;
+pub mod inline;
 pub mod intake;
 mod life;
 pub mod memory;

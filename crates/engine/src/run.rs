@@ -43,6 +43,7 @@ impl Engine {
                             () = work(&engine, line, stop.clone()) => {}
                             () = engine.drained(stop) => {}
                         }
+                        line.inline.end();
                     }
                     if engine.working.fetch_sub(1, Ordering::Relaxed) == 1 {
                         engine.idle.notify_one();

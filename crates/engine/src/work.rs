@@ -8,12 +8,14 @@ use futures_util::{FutureExt, StreamExt};
 use redeliver_core::gate::{GateKey, Scope};
 use redeliver_core::planted::{self, Bug};
 use redeliver_core::share::Permits;
-use redeliver_core::{Lane, Timestamp};
+use redeliver_core::{Content, Lane, Message, Timestamp};
+use tokio::sync::SemaphorePermit;
 
 use crate::apply::{Done, Settled, apply};
 use crate::attempt::{Held, Tried, attempt};
 use crate::claim::{Claimed, claim};
 use crate::engine::{Engine, Line};
+use crate::inline::Taken;
 use crate::stop::Stop;
 use crate::store::{ClaimKind, StoreError};
 
@@ -26,10 +28,14 @@ const ERROR_WAIT: Duration = Duration::from_millis(500);
 pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
     let mut work = Work::new(engine, line, stop.clone());
     let mut stopping = stop.is_stopped();
+    if !stopping {
+        line.inline.open();
+    }
     loop {
         if !stopping {
             work.start_claims();
         }
+        work.start_inline();
         work.start_applying();
         if stopping && work.is_idle() {
             return;
@@ -42,7 +48,10 @@ pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
             Some(tried) = work.trying.next() => work.on_tried(tried),
             Some(renewed) = work.renewing.next() => work.on_renewed(renewed),
             () = line.wake.notified() => work.look_everywhere(),
-            () = stop.stopped(), if !stopping => stopping = true,
+            () = stop.stopped(), if !stopping => {
+                stopping = true;
+                line.inline.close().into_iter().for_each(|taken| work.try_inline(taken));
+            }
             () = engine.clock.sleep(sleep) => work.on_time(),
         }
     }
@@ -67,7 +76,7 @@ struct Work<'a> {
     renewing: FuturesUnordered<BoxFuture<'a, Renewed>>,
     settled: Vec<Settled>,
     /// Permits that keep other suspects waiting until these are written down.
-    alone: Vec<tokio::sync::SemaphorePermit<'a>>,
+    alone: Vec<SemaphorePermit<'a>>,
 }
 
 #[derive(Copy, Clone, PartialEq)]
@@ -135,6 +144,28 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Starts the tries that callers wait for. They have been claimed already.
+    fn start_inline(&mut self) {
+        self.line.inline.take().into_iter().for_each(|taken| self.try_inline(taken));
+    }
+
+    fn try_inline(&mut self, Taken { message, content, sent_at }: Taken) {
+        self.permits.take(message.lane, 1);
+        self.try_claimed(message, content, sent_at, None);
+    }
+
+    fn try_claimed(
+        &mut self,
+        message: Message,
+        content: Content,
+        sent_at: Duration,
+        alone: Option<SemaphorePermit<'a>>,
+    ) {
+        let held = Held::new(&message, sent_at, sent_at + self.line.route.lease);
+        self.line.held().insert(message.id.clone(), held.clone());
+        self.trying.push(attempt(self.engine, self.line, held, message, content, alone).boxed());
+    }
+
     fn is_paused(&self) -> bool {
         let pause = GateKey::pause(Scope::Route, &self.line.route.name);
         self.engine.gates.is_closed(&pause) && !planted::is(Bug::PauseIgnored)
@@ -166,12 +197,8 @@ impl<'a> Work<'a> {
         self.permits.give_back(lane, limit - claims.claimed.len().min(limit));
         self.looks[l][k] = if stale { now } else { claims.next_due_at.unwrap_or(Timestamp::MAX) };
         let mut alone = alone;
-        let mut holding = self.line.held();
         for (message, content) in claims.claimed {
-            let held = Held::new(&message, sent_at, sent_at + self.line.route.lease);
-            holding.insert(message.id.clone(), held.clone());
-            let attempt = attempt(self.engine, self.line, held, message, content, alone.take());
-            self.trying.push(attempt.boxed());
+            self.try_claimed(message, content, sent_at, alone.take());
         }
     }
 

@@ -1,0 +1,314 @@
+//! Says in plain words why a message is where it is, what it waits for, and when it can move.
+
+use std::sync::Arc;
+
+use crate::content::Content;
+use crate::gate::{Closed, GateKey, GateRecord, on_the_way};
+use crate::message::{DeadReason, Message, State};
+use crate::route::{OnLost, Route};
+use crate::time::{Timestamp, show_span};
+
+/// Why a message is where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The whole of it in a sentence or two.
+    pub sentence: String,
+    /// The earliest time at which it can go out, if it can at all and that is known.
+    pub earliest_at: Option<Timestamp>,
+    /// What stands before its next try, in the order in which it is asked.
+    pub gates: Vec<GateView>,
+}
+
+/// One gate, as it concerns one message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateView {
+    /// Which gate: a gate's key, `due` or `expiry`.
+    pub gate: Arc<str>,
+    /// Whether it lets the message pass now.
+    pub open: bool,
+    /// Since when it is closed.
+    pub since: Option<Timestamp>,
+    /// Until when it is closed, if that is known.
+    pub until: Option<Timestamp>,
+    /// Why it is closed.
+    pub reason: Option<Arc<str>>,
+}
+
+/// The way that a message would go.
+#[derive(Debug)]
+pub struct Way<'a> {
+    /// Its route.
+    pub route: &'a Route,
+    /// Where to, as breakers, holds and limits know it.
+    pub destination: &'a str,
+}
+
+/// Explains a message, given the way that it would go, if the config has one, and every gate that isn't simply open.
+pub fn explain(
+    message: &Message,
+    content: &Content,
+    way: Option<&Way<'_>>,
+    closed: &[GateRecord],
+    now: Timestamp,
+) -> Explanation {
+    let gates = match message.state {
+        State::Waiting { .. } => views(message, content, way, closed, now),
+        _ => Vec::new(),
+    };
+    let shut: Vec<&GateView> = gates.iter().filter(|view| !view.open).collect();
+    let earliest_at = match message.state {
+        State::Waiting { .. } if shut.iter().all(|view| view.until.is_some()) && way.is_some() => {
+            Some(shut.iter().filter_map(|view| view.until).fold(message.due_at.max(now), Timestamp::max))
+        }
+        _ => None,
+    };
+    let sentence = match way {
+        None => format!(
+            "The config has no route {}: the message is kept and goes out once there is one.",
+            message.route
+        ),
+        Some(way) => sentence(message, way.route, &shut, now),
+    };
+    Explanation { sentence, earliest_at, gates }
+}
+
+/// What stands before the next try: the clock, whatever it is parked for, and the gates of its surroundings.
+fn views(
+    message: &Message,
+    content: &Content,
+    way: Option<&Way<'_>>,
+    closed: &[GateRecord],
+    now: Timestamp,
+) -> Vec<GateView> {
+    let is_due = message.due_at <= now;
+    let due = GateView {
+        gate: "due".into(),
+        open: is_due,
+        since: None,
+        until: (!is_due).then_some(message.due_at),
+        reason: (!is_due).then(|| waits_because(message).into()),
+    };
+    let mut views = vec![due];
+    let parked_for = match &message.state {
+        State::Waiting { parked_for } => parked_for.as_ref(),
+        _ => None,
+    };
+    let mut keys = on_the_way(message, content, way.map(|way| way.destination));
+    if let Some(way) = way {
+        keys.push(GateKey::throttle(way.destination));
+        keys.extend(way.route.breaker.is_some().then(|| GateKey::breaker(way.destination)));
+    }
+    // Holds that nothing closes are of no interest to anybody.
+    keys.retain(|key| !key.is_hold() || closed.iter().any(|record| record.key == *key));
+    if let Some(key) = parked_for.filter(|key| !keys.contains(key)) {
+        keys.push(key.clone());
+    }
+    for key in keys {
+        let record = closed.iter().find(|record| record.key == key && is_shut(record, now));
+        let is_parked_here = parked_for == Some(&key);
+        views.push(GateView {
+            open: record.is_none() && !is_parked_here,
+            since: record.map(|record| record.since),
+            until: record.and_then(ends_at),
+            reason: match record {
+                Some(record) => Some(record.reason.clone()),
+                None => is_parked_here.then(|| "it is let go with others, a few at a time".into()),
+            },
+            gate: key.as_str().into(),
+        });
+    }
+    views
+}
+
+fn is_shut(record: &GateRecord, now: Timestamp) -> bool {
+    ends_at(record).is_none_or(|until| until > now)
+}
+
+fn ends_at(record: &GateRecord) -> Option<Timestamp> {
+    match record.closed {
+        Closed::Throttled(until) => Some(until),
+        Closed::Paused | Closed::Held | Closed::Breaker(_) => None,
+    }
+}
+
+fn waits_because(message: &Message) -> &'static str {
+    match message.attempts {
+        0 => "it was to go out later",
+        _ => "it waits for its next try",
+    }
+}
+
+fn sentence(message: &Message, route: &Route, shut: &[&GateView], now: Timestamp) -> String {
+    let tries = || {
+        let max = route.max_attempts(message);
+        format!("{} of {max} tries made{}", message.attempts, last_error(message))
+    };
+    match &message.state {
+        State::Waiting { .. } => match shut {
+            [] => format!("It is due now and goes out as soon as a worker has room; {}.", tries()),
+            [only] if &*only.gate == "due" => {
+                let left = show_span(message.due_at.since(now));
+                format!("It goes out in {left}, at {}; {}.", message.due_at, tries())
+            }
+            several => {
+                let gates: Vec<String> = several.iter().map(|view| words(view)).collect();
+                format!("It waits: {}; {}.", gates.join("; "), tries())
+            }
+        },
+        State::Claimed(lease) => format!(
+            "It is being sent by instance {}, which has it until {}; {}.",
+            lease.instance,
+            lease.until_at,
+            tries()
+        ),
+        State::HandedOff { report_by: Some(by), .. } => {
+            format!("An outside worker has it and is to report by {by}; {}.", tries())
+        }
+        State::HandedOff { report_by: None, .. } => {
+            format!("An outside worker has it and will report; {}.", tries())
+        }
+        State::Delivered { at, receipt } => match receipt {
+            Some(receipt) => format!("It was delivered at {at}; the other side said: {receipt}"),
+            None => format!("It was delivered at {at}."),
+        },
+        State::Dead { at, reason, .. } => {
+            format!("It was given up at {at}: {}{}.", dead_because(*reason, route), last_error(message))
+        }
+        State::Cancelled { at, reason } if &**reason == "operator" => {
+            format!("It was cancelled at {at} by a person.")
+        }
+        State::Cancelled { at, reason } => format!("It was cancelled at {at}: {reason}."),
+    }
+}
+
+fn words(view: &GateView) -> String {
+    let reason = view.reason.as_deref().unwrap_or("closed");
+    match (&*view.gate, view.until) {
+        ("due", Some(until)) => format!("it is due at {until}"),
+        (gate, Some(until)) => format!("{gate} is closed until {until} ({reason})"),
+        (gate, None) => {
+            format!("{gate} is closed ({reason}), and opens when a person or a good try opens it")
+        }
+    }
+}
+
+fn dead_because(reason: DeadReason, route: &Route) -> &'static str {
+    match reason {
+        DeadReason::AttemptsExhausted => "every try failed",
+        DeadReason::Refused => "the other side will never take it",
+        DeadReason::Expired => "its time ran out",
+        DeadReason::Uncertain => match route.on_lost {
+            OnLost::Hold => "nobody knows whether it went out, and the route says: not twice",
+            OnLost::Retry => "nobody knows whether it went out",
+        },
+        DeadReason::Poison => "its worker vanished with it again and again",
+    }
+}
+
+fn last_error(message: &Message) -> String {
+    match &message.last_error {
+        None => String::new(),
+        Some(error) => match &error.code {
+            Some(code) => format!(", the last error was {code} {}", error.text),
+            None => format!(", the last error was {}", error.text),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::accept::{NewMessage, admit};
+    use crate::gate::Scope;
+    use crate::message::MessageId;
+    use crate::outcome::Failure;
+    use crate::policy::{Backoff, Jitter, Policy};
+
+    fn route() -> Route {
+        let policy = Policy {
+            backoff: Backoff::Table(vec![Duration::from_secs(30)]),
+            jitter: Jitter::None,
+            max_attempts: 6,
+            expires_after: None,
+        };
+        Route::new("email", "smtp", policy)
+    }
+
+    fn message(attempts: u32, due_s: i64) -> Message {
+        let new = NewMessage {
+            attempts,
+            due_at: Some(Timestamp::from_ms(due_s * 1_000)),
+            error: (attempts > 0).then(|| Failure::new("try later").with_code("451")),
+            ..NewMessage::new("email", Content::default())
+        };
+        admit(new, &route(), MessageId::own(1), None, Timestamp::default()).message
+    }
+
+    fn record(key: GateKey, closed: Closed) -> GateRecord {
+        GateRecord { key, version: 1, since: Timestamp::default(), reason: "because".into(), closed }
+    }
+
+    fn told(message: &Message, closed: &[GateRecord]) -> Explanation {
+        let route = route();
+        let way = Way { route: &route, destination: "mx" };
+        explain(message, &Content::default(), Some(&way), closed, Timestamp::default())
+    }
+
+    #[test]
+    fn a_message_that_waits_for_its_next_try_says_when_and_why() {
+        let said = told(&message(2, 30), &[]);
+        assert_eq!(said.earliest_at, Some(Timestamp::from_ms(30_000)));
+        assert_eq!(
+            said.sentence,
+            "It goes out in 30s, at 1970-01-01T00:00:30.000Z; 2 of 6 tries made, the last error was 451 try later."
+        );
+        assert_eq!(said.gates[0].reason.as_deref(), Some("it waits for its next try"));
+    }
+
+    #[test]
+    fn a_due_message_behind_a_pause_has_no_earliest_time() {
+        let pause = record(GateKey::pause(Scope::Route, "email"), Closed::Paused);
+        let said = told(&message(0, 0), &[pause]);
+        assert_eq!(said.earliest_at, None);
+        assert!(said.sentence.contains("pause:route:email is closed (because)"), "{}", said.sentence);
+        assert!(said.gates.iter().any(|view| &*view.gate == "pause:route:email" && !view.open));
+    }
+
+    #[test]
+    fn a_throttle_moves_the_earliest_time_and_one_that_is_over_does_not() {
+        let until = |s: i64| record(GateKey::throttle("mx"), Closed::Throttled(Timestamp::from_ms(s * 1_000)));
+        assert_eq!(told(&message(0, 0), &[until(9)]).earliest_at, Some(Timestamp::from_ms(9_000)));
+        assert_eq!(told(&message(0, 0), &[until(0)]).earliest_at, Some(Timestamp::default()));
+    }
+
+    #[test]
+    fn a_parked_message_whose_gate_has_opened_is_about_to_be_let_go() {
+        let gate = GateKey::hold(Scope::Destination, "mx");
+        let parked = Message { state: State::Waiting { parked_for: Some(gate) }, ..message(0, 0) };
+        let said = told(&parked, &[]);
+        assert!(said.sentence.contains("let go with others"), "{}", said.sentence);
+    }
+
+    #[test]
+    fn a_message_without_a_route_says_so() {
+        let said = explain(&message(0, 0), &Content::default(), None, &[], Timestamp::default());
+        assert!(said.sentence.starts_with("The config has no route email"), "{}", said.sentence);
+        assert_eq!(said.earliest_at, None);
+    }
+
+    #[test]
+    fn every_end_has_its_words() {
+        let at = Timestamp::default();
+        let dead = |reason| State::Dead { at, reason, dismissed_at: None };
+        let ends = DeadReason::ALL.map(dead).into_iter().chain([
+            State::Delivered { at, receipt: Some("250 OK".into()) },
+            State::Cancelled { at, reason: "operator".into() },
+            State::Cancelled { at, reason: "ineligible".into() },
+        ]);
+        let sentences: std::collections::BTreeSet<String> =
+            ends.map(|state| told(&Message { state, ..message(1, 0) }, &[]).sentence).collect();
+        assert_eq!(sentences.len(), 8, "{sentences:?}");
+    }
+}
