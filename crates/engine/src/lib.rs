@@ -1,9 +1,10 @@
 //! Drives messages along: claims what is due, has it carried, and writes down what came of it.
 //!
-//! The ports are [`store`], [`transport`], [`intake`], [`gate`] and [`clock`]. Whether a message is retried or dead is
-//! never decided here, only in `redeliver_core::settle`.
+//! The ports are [`store`], [`access`], [`transport`], [`intake`], [`gate`] and [`clock`]. Whether a message is retried
+//! or dead is never decided here, only in `redeliver_core::settle`.
 
 mod accept;
+pub mod access;
 mod apply;
 mod attempt;
 mod claim;

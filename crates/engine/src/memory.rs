@@ -3,6 +3,7 @@
 //! Other stores are judged by the same suite. It keeps nothing past the end of the process, and never awaits
 //! while it holds its lock.
 
+mod access;
 mod index;
 mod rows;
 

@@ -8,6 +8,7 @@ use redeliver_core::accept::Known;
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::gate::{GateKey, GateRecord};
+use redeliver_core::status::Status;
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 
 /// Remembers messages. Every call is one transaction; an answer means that it is durable.
@@ -194,8 +195,12 @@ pub struct Filter {
     pub workspace: Option<Name>,
     /// Of this route.
     pub route: Option<Name>,
+    /// Of this priority.
+    pub lane: Option<Lane>,
     /// In this state, by its word.
     pub state: Option<&'static str>,
+    /// Of this status at a time.
+    pub status: Option<StatusAt>,
     /// With this key.
     pub key: Option<Arc<str>>,
     /// Dismissed dead ones too.
@@ -204,6 +209,15 @@ pub struct Filter {
     pub after: Option<MessageId>,
     /// At most this many.
     pub limit: usize,
+}
+
+/// A status, which depends on the time at which it is asked for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct StatusAt {
+    /// Which.
+    pub status: Status,
+    /// When.
+    pub now: Timestamp,
 }
 
 /// How many messages of a lane stand in a state.

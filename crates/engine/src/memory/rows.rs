@@ -10,9 +10,11 @@ use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::content::{ContentHash, ContentSource};
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::planted::{self, Bug};
+use redeliver_core::status::Status;
 use redeliver_core::{Change, Content, InstanceId, Lane, Lease, Message, MessageId, Name, State, Timestamp};
 
 use super::Snapshot;
+use super::access::Doors;
 use super::index::{Index, Place};
 use crate::store::{
     Applied, ClaimKind, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest,
@@ -27,6 +29,7 @@ pub(super) struct Rows {
     gates: BTreeMap<GateKey, GateRecord>,
     instances: BTreeMap<InstanceId, Beat>,
     audit: Vec<Audit>,
+    pub(super) doors: Doors,
 }
 
 /// One message with everything that goes when it goes.
@@ -261,7 +264,9 @@ impl Rows {
             .filter(|message| filter.after.as_ref().is_none_or(|after| message.id < *after))
             .filter(|message| fits(&filter.workspace, &message.workspace))
             .filter(|message| fits(&filter.route, &message.route))
+            .filter(|message| filter.lane.is_none_or(|lane| lane == message.lane))
             .filter(|message| filter.state.is_none_or(|state| state == message.state.name()))
+            .filter(|message| filter.status.is_none_or(|at| at.status == Status::of(message, at.now)))
             .filter(|message| filter.key.is_none() || filter.key == message.key)
             .filter(|message| filter.with_dismissed || !is_dismissed(message))
             .take(filter.limit)
@@ -297,6 +302,10 @@ impl Rows {
 
     pub(super) fn audit(&self, limit: usize) -> Vec<Audit> {
         self.audit.iter().rev().take(limit).cloned().collect()
+    }
+
+    pub(super) fn note_deed(&mut self, audit: Audit) {
+        self.audit.push(audit);
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {

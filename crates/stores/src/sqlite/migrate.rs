@@ -12,8 +12,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 1] =
-    [Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") },
+    Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
+];
 
 /// Takes the steps that the database hasn't taken yet.
 pub(super) fn migrate(db: &Connection) -> Result<(), Fault> {

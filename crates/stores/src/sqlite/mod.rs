@@ -4,6 +4,7 @@
 //! [`insert_in`] runs it in the caller's own transaction, [`Sqlite`] on a writer thread that commits many calls at
 //! once, [`SyncSqlite`] where it is called. Statements are in `sql/`, one per file.
 
+mod access;
 mod apply;
 pub mod bare;
 mod calls;

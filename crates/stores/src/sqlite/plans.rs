@@ -12,7 +12,8 @@ const WHOLE: [&str; 6] =
     ["clear", "orphan_contents", "orphan_attempts", "orphan_keys", "missing_contents", "create_migrations"];
 
 /// Statements that read all of an index, which holds only what they want.
-const WHOLE_INDEX: [&str; 4] = ["counts", "list_claimed", "list_handed_off", "list_dead"];
+const WHOLE_INDEX: [&str; 6] =
+    ["counts", "list_claimed", "list_handed_off", "list_dead", "list_parked", "list_waiting"];
 
 fn plans(check: impl Fn(&str, &str)) {
     let db = Connection::open_in_memory().unwrap();

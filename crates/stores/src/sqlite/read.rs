@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::Audit;
+use redeliver_core::status::Status;
 use redeliver_core::{Content, Message, MessageId, Timestamp};
-use redeliver_engine::store::{Count, Filter};
+use redeliver_engine::store::{Count, Filter, StatusAt};
 use rusqlite::{Connection, Params, params};
 
 use super::errors::{Fault, own};
@@ -54,34 +55,76 @@ pub(super) fn list(db: &Connection, filter: &Filter) -> Result<Vec<Message>, Fau
     let after = filter.after.as_ref().and_then(own).map_or(&BEHIND_ALL[..], |id| id);
     let workspace = filter.workspace.as_deref();
     let route = filter.route.as_deref();
+    let lane = filter.lane.map(|lane| lane as u8);
     let limit = limit(filter.limit);
-    let state = match filter.state.map(state_number) {
-        Some(None) => return Ok(Vec::new()),
-        Some(state) => state,
-        None => None,
-    };
+    let Some(wanted) = Wanted::by(filter) else { return Ok(Vec::new()) };
     if let Some(key) = &filter.key {
         let sql = include_str!("sql/list_by_key.sql");
-        return messages(
-            db,
-            sql,
-            params![after, workspace, route, state, filter.with_dismissed, limit, &**key],
-        );
+        let state = wanted.state();
+        let few = params![after, workspace, route, state, filter.with_dismissed, limit, &**key, lane];
+        let mut found = messages(db, sql, few)?;
+        // A key has one message in each workspace, so that this leaves no page half empty.
+        found.retain(|message| filter.status.is_none_or(|at| at.status == Status::of(message, at.now)));
+        return Ok(found);
     }
     // Where few of many are wanted, a small index has them.
-    let few = match filter.state {
-        Some("claimed") => Some(include_str!("sql/list_claimed.sql")),
-        Some("handed_off") => Some(include_str!("sql/list_handed_off.sql")),
-        Some("dead") if !filter.with_dismissed => Some(include_str!("sql/list_dead.sql")),
-        _ => None,
+    let few = match wanted {
+        Wanted::State("claimed") => Some(include_str!("sql/list_claimed.sql")),
+        Wanted::State("handed_off") => Some(include_str!("sql/list_handed_off.sql")),
+        Wanted::State("dead") if !filter.with_dismissed => Some(include_str!("sql/list_dead.sql")),
+        Wanted::Parked => Some(include_str!("sql/list_parked.sql")),
+        Wanted::Waiting { now, due, tried } => {
+            let sql = include_str!("sql/list_waiting.sql");
+            return messages(db, sql, params![after, workspace, route, limit, lane, now.as_ms(), due, tried]);
+        }
+        Wanted::State(_) | Wanted::Any => None,
     };
     match few {
-        Some(sql) => messages(db, sql, params![after, workspace, route, limit]),
+        Some(sql) => messages(db, sql, params![after, workspace, route, limit, lane]),
         None => messages(
             db,
             include_str!("sql/list.sql"),
-            params![after, workspace, route, state, filter.with_dismissed, limit],
+            params![after, workspace, route, wanted.state(), filter.with_dismissed, limit, lane],
         ),
+    }
+}
+
+/// What a filter's state and status come to in the terms of the table.
+enum Wanted {
+    Any,
+    State(&'static str),
+    Parked,
+    Waiting { now: Timestamp, due: bool, tried: bool },
+}
+
+impl Wanted {
+    /// `None` if nothing can be both.
+    fn by(filter: &Filter) -> Option<Self> {
+        let Some(StatusAt { status, now }) = filter.status else {
+            let state = filter.state.filter(|state| state_number(state).is_some());
+            return if filter.state == state { Some(state.map_or(Self::Any, Self::State)) } else { None };
+        };
+        let (state, wanted) = match status {
+            Status::Scheduled => ("waiting", Self::Waiting { now, due: false, tried: false }),
+            Status::Retrying => ("waiting", Self::Waiting { now, due: false, tried: true }),
+            Status::Due => ("waiting", Self::Waiting { now, due: true, tried: false }),
+            Status::Held => ("waiting", Self::Parked),
+            Status::Sending => ("claimed", Self::State("claimed")),
+            Status::HandedOff => ("handed_off", Self::State("handed_off")),
+            Status::Delivered => ("delivered", Self::State("delivered")),
+            Status::Dead => ("dead", Self::State("dead")),
+            Status::Cancelled => ("cancelled", Self::State("cancelled")),
+        };
+        filter.state.is_none_or(|asked| asked == state).then_some(wanted)
+    }
+
+    /// The number of the only state that fits, if there is only one.
+    fn state(&self) -> Option<i64> {
+        match self {
+            Self::Any => None,
+            Self::State(word) => state_number(word),
+            Self::Parked | Self::Waiting { .. } => state_number("waiting"),
+        }
     }
 }
 
@@ -122,8 +165,18 @@ pub(super) fn audit(db: &Connection, count_max: usize) -> Result<Vec<Audit>, Fau
 
 /// The word for what somebody did; a later version may know more of them.
 fn action(text: Arc<str>) -> &'static str {
-    const ACTIONS: [&str; 8] =
-        ["retry", "cancel", "dismiss", "restore", "pause", "resume", "hold", "release"];
+    const ACTIONS: [&str; 10] = [
+        "retry",
+        "cancel",
+        "dismiss",
+        "restore",
+        "pause",
+        "resume",
+        "hold",
+        "release",
+        "create_key",
+        "revoke_key",
+    ];
     ACTIONS.into_iter().find(|word| *word == &*text).unwrap_or("other")
 }
 

@@ -9,6 +9,7 @@ use redeliver_core::planted::{self, Bug};
 use redeliver_core::{
     Content, DeadReason, InstanceId, Lane, Lease, Message, MessageId, Name, State, Timestamp,
 };
+use redeliver_engine::access::{Digest, Role};
 use rusqlite::types::{FromSqlError, Type, ValueRef};
 use rusqlite::{Row, Statement, ToSql};
 use uuid::Uuid;
@@ -38,6 +39,11 @@ pub(super) fn state_word(number: i64) -> Result<&'static str, Fault> {
 /// The lane of a number.
 pub(super) fn lane(number: i64) -> Result<Lane, Fault> {
     at(&Lane::ALL, number).ok_or_else(|| odd("lane", number))
+}
+
+/// The role of a number.
+pub(super) fn role(number: i64) -> Result<Role, Fault> {
+    at(&Role::ALL, number).ok_or_else(|| odd("role", number))
 }
 
 /// The reason of a number.
@@ -291,12 +297,19 @@ pub(super) fn text(row: &Row<'_>, column: usize) -> Result<Option<Arc<str>>, Fau
     Ok(str_if_any(row, column)?.map(Arc::from))
 }
 
+/// The digest of a secret.
+pub(super) fn digest(row: &Row<'_>, column: usize) -> Result<Digest, Fault> {
+    let bytes = row.get_ref(column)?.as_blob().map_err(|error| bad(column, error))?;
+    bytes.try_into().map_err(|error| bad(column, error))
+}
+
 /// A number with all its 64 bits.
 pub(super) fn number(row: &Row<'_>, column: usize) -> Result<u64, Fault> {
     Ok(row.get::<_, i64>(column)? as u64)
 }
 
-fn time_if_any(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>, Fault> {
+/// A time, where there is one.
+pub(super) fn time_if_any(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>, Fault> {
     Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_ms))
 }
 
@@ -335,6 +348,8 @@ mod tests {
         let lanes: Vec<_> = (0..4).map(|n| lane(n).unwrap().name()).collect();
         assert_eq!(lanes, ["critical", "high", "medium", "low"]);
         let reasons: Vec<_> = (0..5).map(|n| dead_reason(n).unwrap().name()).collect();
+        let roles: Vec<_> = (0..4).map(|n| role(n).unwrap().name()).collect();
+        assert_eq!(roles, ["viewer", "sender", "operator", "admin"]);
         assert_eq!(reasons, ["attempts_exhausted", "refused", "expired", "uncertain", "poison"]);
         assert!(lane(4).is_err() && dead_reason(-1).is_err() && state_word(6).is_err());
         for (word, number) in STATES.iter().zip(0..) {

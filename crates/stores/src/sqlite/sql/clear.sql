@@ -6,3 +6,5 @@ DELETE FROM redeliver_gates;
 DELETE FROM redeliver_instances;
 DELETE FROM redeliver_audit;
 DELETE FROM redeliver_meta;
+DELETE FROM redeliver_access_keys;
+DELETE FROM redeliver_sessions;

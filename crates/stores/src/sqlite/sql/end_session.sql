@@ -1,0 +1,2 @@
+DELETE FROM redeliver_sessions
+WHERE digest = ?1 OR expires_at <= ?2
