@@ -73,8 +73,7 @@ async fn outcome(engine: &Engine, line: &Line, held: &Held, message: &Message, c
     if message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
         return nothing_sent(now, "expired");
     }
-    let target = content.target.as_deref().or(line.route.travel(message.lane).target.as_deref());
-    let envelope = Envelope { message, content, target };
+    let envelope = line.envelope(message, content);
     let destination = line.transport(message.lane).destination(&envelope);
     let passage = match engine.pass(line, message, content, &destination, now).await {
         Ok(passage) => passage,

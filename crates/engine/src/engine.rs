@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redeliver_core::{InstanceId, Lane, MessageId, Name, Route};
+use redeliver_core::{Content, InstanceId, Lane, Message, MessageId, Name, Route};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::attempt::Held;
@@ -16,7 +16,7 @@ use crate::gates::Gates;
 use crate::inline::Inline;
 use crate::life::Life;
 use crate::store::Store;
-use crate::transport::Transport;
+use crate::transport::{Envelope, Transport};
 
 /// How an engine paces itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +88,17 @@ impl Line {
 
     pub(crate) fn held(&self) -> MutexGuard<'_, HashMap<MessageId, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A message of this line as its transport sees it.
+    pub(crate) fn envelope<'a>(&'a self, message: &'a Message, content: &'a Content) -> Envelope<'a> {
+        let target = content.target.as_deref().or(self.route.travel(message.lane).target.as_deref());
+        Envelope { message, content, target }
+    }
+
+    /// Where this message would go.
+    pub(crate) fn destination(&self, message: &Message, content: &Content) -> Name {
+        self.transport(message.lane).destination(&self.envelope(message, content))
     }
 
     /// What carries messages of this lane.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use redeliver_core::attempt::AttemptId;
 use redeliver_core::change::Audit;
+use redeliver_core::explain::{Explanation, Way, explain};
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
 use redeliver_core::operate::{Action, Unfit, operate};
 use redeliver_core::report::{Reported, report};
@@ -71,6 +72,19 @@ impl Engine {
             }
         }
         Err(StoreError::Unavailable(format!("message {id} keeps changing")).into())
+    }
+
+    /// Says why a message is where it is, what it waits for, and when it can move; `None` if there is none.
+    pub async fn explain(&self, id: &MessageId) -> Result<Option<Explanation>, StoreError> {
+        let Some(message) = self.store.get(id.clone()).await? else { return Ok(None) };
+        let content = self.store.content(id.clone()).await?.unwrap_or_default();
+        let closed = self.store.gates().await?;
+        let line = self.lines.get(&message.route);
+        let destination = line.map(|line| line.destination(&message, &content));
+        let way = line
+            .zip(destination.as_deref())
+            .map(|(line, destination)| Way { route: &line.route, destination });
+        Ok(Some(explain(&message, &content, way.as_ref(), &closed, self.clock.now())))
     }
 
     /// Stops everything of a route, destination, sender, campaign or workspace until it is resumed.

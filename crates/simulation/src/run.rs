@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use redeliver_core::accept::{NewMessage, Source};
 use redeliver_core::gate::Scope;
 use redeliver_core::operate::Action;
-use redeliver_core::{Content, Event, Lane, MessageId, Name};
+use redeliver_core::{Content, Event, Lane, MessageId, Name, State};
 use redeliver_engine::emit::Observer;
 use redeliver_engine::intake::{Accepted, Sink};
 use redeliver_engine::stop::{Stopper, stop_pair};
@@ -257,6 +257,15 @@ impl Run {
         let engine = self.engine(process);
         let (stopper, stop) = stop_pair();
         self.stoppers.insert(process, stopper);
+        for _ in 0..self.rng.between(0, 3) {
+            let caller = Client {
+                engine: Arc::clone(&engine),
+                world: Arc::clone(&self.world),
+                rng: Rng::new(self.rng.draw()),
+                operators: false,
+            };
+            self.executor.spawn(process, Box::pin(caller.wait_for_one()));
+        }
         self.executor.spawn(process, Box::pin(engine.run(stop)));
     }
 
@@ -386,6 +395,21 @@ impl Client {
         let batch: Vec<NewMessage> = (0..self.rng.between(1, 4)).map(|_| self.message()).collect();
         if let Ok(answers) = self.engine.accept(batch).await {
             answers.iter().for_each(|answer| self.acked(answer));
+        }
+    }
+
+    /// A message that is tried before the caller's eyes, within the process that carries it.
+    async fn wait_for_one(mut self) {
+        let pause = self.rng.between(0, 20_000);
+        self.engine.clock().sleep(std::time::Duration::from_millis(pause)).await;
+        let message = self.message();
+        let Ok((answer, waiter)) = self.engine.accept_now(message).await else { return };
+        self.acked(&answer);
+        let Some(waiter) = waiter.filter(|_| self.rng.chance(800)) else { return };
+        if let Some(settled) = waiter.settled().await
+            && matches!(settled.state, State::Claimed(_))
+        {
+            look(&self.world).violate(|| format!("{} was said to be settled and is not", settled.id));
         }
     }
 

@@ -132,6 +132,11 @@ impl Stage {
         while self.executor.step(&self.clock, &mut self.rng, until_ms) {}
     }
 
+    /// Begins something beside the engine that may take its time.
+    pub fn begin(&mut self, deed: impl Future<Output = ()> + 'static) {
+        self.executor.spawn(2, Box::pin(deed));
+    }
+
     /// Does something that takes no time of its own, beside the engine.
     pub fn now<T: 'static>(&mut self, deed: impl Future<Output = T> + 'static) -> T {
         let answer = Arc::new(Mutex::new(None));

@@ -175,6 +175,9 @@ impl World {
     /// A message came to be.
     pub fn spawned(&mut self, message: &Message) {
         if !self.gone.contains_key(&message.id) {
+            if let State::Claimed(_) = message.state {
+                self.tales.entry(message.id.clone()).or_default().claimed_at = message.created_at;
+            }
             self.mirror.entry(message.id.clone()).or_insert_with(|| message.clone());
         }
     }
