@@ -1,8 +1,19 @@
 //! An e-mail as it is accepted: what it says and to whom. How it is written on the wire is its transport's business.
+//!
+//! Whatever could break out of its place in a header or an envelope is found here, before the mail is accepted.
+
+mod address;
+mod check;
+mod word;
 
 use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
+
+pub use address::{ADDRESS_BYTES_MAX, DOMAIN_BYTES_MAX, LOCAL_BYTES_MAX, check_address};
+pub use check::{
+    ATTACHMENTS_MAX, ICS_METHODS, NAME_BYTES_MAX, RECIPIENTS_MAX, REFERENCES_MAX, SUBJECT_BYTES_MAX,
+};
 
 /// What the bytes of an e-mail's content are.
 pub const EMAIL_TYPE: &str = "application/vnd.redeliver.email+json";
@@ -129,12 +140,16 @@ impl Email {
     }
 
     /// Everything that is wrong with it, all at once; nothing if it can be sent.
+    ///
+    /// What is said names the field and never repeats its value.
     pub fn problems(&self) -> Vec<EmailProblem> {
-        let mut problems = Vec::new();
-        if self.recipients().next().is_none() {
-            problems.push(EmailProblem { field: "to".to_owned(), problem: "nobody gets it".to_owned() });
-        }
-        problems
+        check::problems(self)
+    }
+
+    /// Whether an address has letters beyond ASCII before its `@`, which only servers with SMTPUTF8 take.
+    pub fn needs_smtputf8(&self) -> bool {
+        let mut all = self.recipients().chain(&self.from).chain(&self.reply_to);
+        all.any(|mailbox| mailbox.address.split('@').next().is_some_and(|local| !local.is_ascii()))
     }
 
     /// The content that carries it.
