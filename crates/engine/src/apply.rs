@@ -82,10 +82,8 @@ async fn written(
         Applied::Superseded(Some(current)) if holds(&current, change) => {
             Err(Box::new(Settled::new(engine, line, &current, settled.outcome)))
         }
-        Applied::Superseded(current) => {
-            if let Some(current) = current {
-                line.inline.tell(&current);
-            }
+        Applied::Superseded(_) => {
+            line.inline.give_up(&change.message.id);
             late(engine, change, &settled.outcome).await;
             Ok(done(false))
         }

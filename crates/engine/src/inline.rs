@@ -22,8 +22,8 @@ use crate::store::StoreError;
 pub struct Waiter(oneshot::Receiver<Message>);
 
 impl Waiter {
-    /// The message as it stands after its first try; `None` if this engine ends before that. Giving up waiting
-    /// changes nothing about the try.
+    /// The message as it stands after its first try; `None` if this engine ends before that, or somebody else has the
+    /// message by now. Giving up waiting changes nothing about the try.
     pub async fn settled(self) -> Option<Message> {
         self.0.await.ok()
     }
@@ -92,7 +92,8 @@ impl Inline {
         Waiter(receiver)
     }
 
-    fn give_up(&self, id: &MessageId) {
+    /// Lets whoever waits for this message know that it won't be told.
+    pub(crate) fn give_up(&self, id: &MessageId) {
         self.desk().waiters.remove(id);
     }
 

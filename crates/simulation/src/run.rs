@@ -217,7 +217,8 @@ impl Run {
     }
 
     fn is_quiet(&self) -> bool {
-        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        look(&self.world).calling == 0
+            && self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     fn judge(&mut self) {
@@ -359,6 +360,22 @@ struct Client {
     operators: bool,
 }
 
+/// A caller under way, until it is done or its process is killed.
+struct Calling(SharedWorld);
+
+impl Calling {
+    fn begin(world: &SharedWorld) -> Self {
+        look(world).calling += 1;
+        Self(Arc::clone(world))
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        look(&self.0).calling -= 1;
+    }
+}
+
 impl Client {
     async fn act_at(mut self, at_ms: u64) {
         self.engine.clock().sleep(std::time::Duration::from_millis(at_ms)).await;
@@ -402,6 +419,10 @@ impl Client {
     async fn wait_for_one(mut self) {
         let pause = self.rng.between(0, 20_000);
         self.engine.clock().sleep(std::time::Duration::from_millis(pause)).await;
+        if look(&self.world).healed {
+            return;
+        }
+        let _calling = Calling::begin(&self.world);
         let message = self.message();
         let Ok((answer, waiter)) = self.engine.accept_now(message).await else { return };
         self.acked(&answer);

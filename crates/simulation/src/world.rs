@@ -48,6 +48,8 @@ pub struct World {
     pub seen_closed: HashMap<(usize, GateKey), Timestamp>,
     /// Results written for a worker that has yet to tell of it.
     pub untold: HashMap<usize, Vec<(MessageId, &'static str, Timestamp)>>,
+    /// Callers who wait within a process that carries.
+    pub calling: usize,
     /// Accepted by an answer.
     pub acked: HashSet<MessageId>,
     /// Which message a key has.
@@ -138,6 +140,7 @@ impl World {
             revivals: HashMap::new(),
             seen_closed: HashMap::new(),
             untold: HashMap::new(),
+            calling: 0,
             acked: HashSet::new(),
             keys: HashMap::new(),
             excused: HashSet::new(),
