@@ -9,6 +9,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redeliver_core::{InstanceId, MessageId, Timestamp};
 
+mod manual;
+
+pub use manual::ManualClock;
+
 /// A future that ends when its time has come.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
