@@ -138,6 +138,8 @@ fn settings(reader: &Reader<'_>, default: Route) -> Route {
         losses_max: reader.get("losses_max", default.losses_max, |node| node.count(1..=1_000)),
         lease: reader.get("lease", default.lease, |node| node.span(SECOND..=DAY)),
         send_timeout: reader.get("send_timeout", default.send_timeout, |node| node.span(MS..=HOUR * 8)),
+        inline_first: reader
+            .get("first_try", default.inline_first, |node| node.word(&[("worker", false), ("inline", true)])),
         concurrency_max: reader.get("concurrency_max", default.concurrency_max, permits),
         retry_after_max: reader
             .get("retry_after_max", default.retry_after_max, |node| node.span(SECOND..=AGE)),
