@@ -23,7 +23,7 @@ run: ## Build Redeliver and watch ten messages fail, be retried and end, in a fe
 
 test: ## Run everything that must pass, and install what that needs
 	@scripts/steps \
-	    'what is needed' 'scripts/ensure build check' \
+	    'what is needed' 'scripts/ensure build check peers' \
 	    'format' '$(FMT)' \
 	    'lints' '$(CLIPPY)' \
 	    'build' '$(TEST) --no-run' \
@@ -49,7 +49,7 @@ bench: ## Measure speed and lateness of a release build: BENCH='--store sqlite:P
 	$(CARGO) run --locked --release --quiet --package redeliver-cli -- bench $(BENCH)
 
 coverage: ## Measure which lines the tests reach; fails below the gates in scripts/coverage
-	@scripts/ensure build coverage
+	@scripts/ensure build peers coverage
 	@scripts/coverage
 
 doc: ## Build the documentation of the code, without warnings
