@@ -17,7 +17,7 @@ use crate::shared::Shared;
 use crate::wire::{Data, Line, Wire};
 
 /// How long whoever has a private command may take to say it before a rule about the greeting has its way.
-const PRIVATE_FIRST: Duration = Duration::from_millis(100);
+const PRIVATE_FIRST: Duration = Duration::from_millis(200);
 
 /// What is said where an answer is expected that is none.
 const NONSENSE: &[u8] = b"?? 2nd5 this is no answer\r\n";
