@@ -9,7 +9,7 @@ use redeliver_core::{Event, Route, Timestamp};
 
 use crate::engine::Engine;
 use crate::intake::{Accepted, Sink};
-use crate::store::{Applied, Inserted, StoreError};
+use crate::store::{Applied, ClaimKind, Inserted, StoreError};
 
 /// How often a message that keeps changing under our hands is looked at again.
 const LOOKS_MAX: usize = 8;
@@ -76,11 +76,12 @@ impl Engine {
 
     /// What the store's word on a row means for whoever brought it.
     async fn answer(&self, head: Head, inserted: Inserted, now: Timestamp) -> Result<Accepted, StoreError> {
-        if let Some(line) = self.lines.get(&head.event.route) {
-            line.wake.notify_one();
-        }
         match inserted {
             Inserted::New => {
+                // What was dead on arrival, or is being tried already, is not to be claimed; then this is one look too many.
+                if let Some(line) = self.lines.get(&head.event.route) {
+                    line.wake.at(head.event.lane, ClaimKind::Trusted, head.event.due_at);
+                }
                 self.observer.observe(&head.event);
                 Ok(Accepted::New(head.event.id))
             }
@@ -109,21 +110,24 @@ impl Engine {
                 }
                 Repeat::Conflict => return Ok(Accepted::Conflict(id)),
                 Repeat::Reenters(change) => {
-                    let event = change.event.clone();
+                    let (event, after) = (change.event.clone(), change.message.clone());
                     match self.store.apply(vec![*change]).await?.pop() {
                         Some(Applied::Superseded(current)) => known.message = current.map(|message| *message),
                         Some(Applied::Applied | Applied::AlreadyMine) | None => {
                             self.observer.observe(&event);
+                            self.wake_for(&after);
                             return Ok(Accepted::Reentered(id));
                         }
                     }
                 }
                 Repeat::Revives(revived) => {
                     let event = Event::of(&revived.message, Kind::Reentered, now);
+                    let after = revived.message.clone();
                     match self.store.insert(vec![*revived]).await?.pop() {
                         Some(Inserted::Known(newer)) => known = *newer,
                         Some(Inserted::New) | None => {
                             self.observer.observe(&event);
+                            self.wake_for(&after);
                             return Ok(Accepted::Reentered(id));
                         }
                     }

@@ -22,8 +22,6 @@ pub(crate) struct Settled {
 pub(crate) struct Done {
     pub(crate) lane: Lane,
     pub(crate) id: MessageId,
-    /// Whether the message is due again at once, so that somebody should look.
-    pub(crate) look_again: bool,
 }
 
 const RETRY_FIRST: Duration = Duration::from_millis(50);
@@ -62,22 +60,21 @@ async fn written(
     answer: Applied,
 ) -> Result<Done, Box<Settled>> {
     let change = &settled.change;
-    let done = |look_again| Done { lane: settled.lane, id: change.message.id.clone(), look_again };
+    let done = || Done { lane: settled.lane, id: change.message.id.clone() };
     match answer {
         Applied::AlreadyMine if planted::is(Bug::OwnAnswerTakenForSuperseded) => {
             late(engine, change, &settled.outcome).await;
-            Ok(done(false))
+            Ok(done())
         }
         Applied::Applied | Applied::AlreadyMine => {
             engine.observer.observe(&change.event);
             line.inline.tell(&change.message);
             if let Some(letter) = &change.spawn {
                 engine.observer.observe(&Event::of(&letter.message, Kind::Accepted, change.event.at));
-                if let Some(line) = engine.lines.get(&letter.message.route) {
-                    line.wake.notify_one();
-                }
+                engine.wake_for(&letter.message);
             }
-            Ok(done(matches!(change.message.state, State::Waiting { parked_for: None })))
+            line.wake.for_message(&change.message);
+            Ok(done())
         }
         Applied::Superseded(Some(current)) if holds(&current, change) => {
             Err(Box::new(Settled::new(engine, line, &current, settled.outcome)))
@@ -85,7 +82,7 @@ async fn written(
         Applied::Superseded(_) => {
             line.inline.give_up(&change.message.id);
             late(engine, change, &settled.outcome).await;
-            Ok(done(false))
+            Ok(done())
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::inline::Inline;
 use crate::life::Life;
 use crate::store::Store;
 use crate::transport::{Envelope, Transport};
+use crate::wake::Wake;
 
 /// How an engine paces itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub struct Line {
     /// What is asked before each attempt, in this order, after the engine's own gates.
     pub gates: Vec<Arc<dyn Gate>>,
     /// Told when there may be something due.
-    pub(crate) wake: Notify,
+    pub(crate) wake: Wake,
     /// The messages that callers wait for.
     pub(crate) inline: Inline,
     /// The claims that this instance has in the air, or whose results it is writing down.
@@ -82,7 +83,7 @@ impl Line {
             transports.get(name).cloned().ok_or_else(|| name.clone())
         };
         let transports = [find(Lane::Critical)?, find(Lane::High)?, find(Lane::Medium)?, find(Lane::Low)?];
-        let (wake, inline, held) = (Notify::new(), Inline::default(), Mutex::default());
+        let (wake, inline, held) = (Wake::default(), Inline::default(), Mutex::default());
         Ok(Self { route, transports, gates, wake, inline, held })
     }
 
@@ -176,7 +177,14 @@ impl Engine {
         self.lines.values().map(|line| &line.route)
     }
 
+    /// Lets the work on a message's route know that it may be due.
+    pub(crate) fn wake_for(&self, message: &Message) {
+        if let Some(line) = self.lines.get(&message.route) {
+            line.wake.for_message(message);
+        }
+    }
+
     pub(crate) fn wake_all(&self) {
-        self.lines.values().for_each(|line| line.wake.notify_one());
+        self.lines.values().for_each(|line| line.wake.everywhere());
     }
 }

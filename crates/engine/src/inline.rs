@@ -139,7 +139,7 @@ impl Engine {
         if let Err(taken) = line.inline.put(taken) {
             self.give_back(line, &taken.message).await;
         }
-        line.wake.notify_one();
+        line.wake.only();
         accepted.map(|accepted| (accepted, Some(waiter)))
     }
 

@@ -24,6 +24,7 @@ mod run;
 pub mod stop;
 pub mod store;
 pub mod transport;
+mod wake;
 mod work;
 
 pub use engine::{Engine, Line, Settings};

@@ -146,7 +146,7 @@ impl Engine {
         match self.store.apply(vec![change]).await?.pop() {
             Some(Applied::Applied | Applied::AlreadyMine) => {
                 self.observer.observe(&event);
-                self.wake_all();
+                self.wake_for(&after);
                 Ok(Some(after))
             }
             Some(Applied::Superseded(_)) | None => Ok(None),

@@ -28,9 +28,6 @@ impl Engine {
                 + self.settle_all(&overdue_ones, now, overdue).await?
                 + self.settle_all(&expired, now, expire).await?;
             count += settled;
-            if settled > 0 {
-                self.wake_all();
-            }
             if !full || settled == 0 {
                 return Ok(count);
             }
@@ -57,19 +54,24 @@ impl Engine {
         if changes.is_empty() {
             return Ok(0);
         }
-        let events: Vec<_> = changes.iter().map(|change| change.event.clone()).collect();
+        let settled: Vec<_> =
+            changes.iter().map(|change| (change.event.clone(), change.message.clone())).collect();
+        let letters: Vec<_> =
+            changes.iter().filter_map(|change| Some(change.spawn.as_ref()?.message.clone())).collect();
         let answers = self.store.apply(changes).await?;
         let mut count = 0;
-        for (event, answer) in events.iter().zip(answers) {
+        for ((event, after), answer) in settled.iter().zip(answers) {
             match answer {
                 Applied::Applied | Applied::AlreadyMine => {
                     count += 1;
                     self.observer.observe(event);
+                    self.wake_for(after);
                 }
                 // Somebody else was faster, which is as good.
                 Applied::Superseded(_) => {}
             }
         }
+        letters.iter().for_each(|letter| self.wake_for(letter));
         Ok(count)
     }
 }

@@ -131,6 +131,13 @@ pub enum ClaimKind {
     Suspect,
 }
 
+impl ClaimKind {
+    /// The kind of this message.
+    pub fn of(message: &Message) -> Self {
+        if message.is_suspect() { Self::Suspect } else { Self::Trusted }
+    }
+}
+
 /// What a claim came to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claims {

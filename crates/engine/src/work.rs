@@ -18,6 +18,7 @@ use crate::engine::{Engine, Line};
 use crate::inline::Taken;
 use crate::stop::Stop;
 use crate::store::{ClaimKind, StoreError};
+use crate::wake::Looks;
 
 /// Batches of results under way at once: one being written while the next one gathers.
 const APPLYING_MAX: usize = 2;
@@ -47,7 +48,7 @@ pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
             Some(claimed) = work.claiming.next() => work.on_claimed(claimed),
             Some(tried) = work.trying.next() => work.on_tried(tried),
             Some(renewed) = work.renewing.next() => work.on_renewed(renewed),
-            () = line.wake.notified() => work.look_everywhere(),
+            looks = line.wake.woken() => work.look(looks),
             () = stop.stopped(), if !stopping => {
                 stopping = true;
                 line.inline.close().into_iter().for_each(|taken| work.try_inline(taken));
@@ -65,9 +66,9 @@ struct Work<'a> {
     stop: Stop,
     permits: Permits,
     /// When to look at each lane next, for trusted messages and for suspects.
-    looks: [[Timestamp; 2]; 4],
-    /// Whether a claim is under way there, and whether something came up meanwhile.
-    busy: [[Busy; 2]; 4],
+    looks: Looks,
+    /// Whether a claim is under way there.
+    busy: [[bool; 2]; 4],
     polled_at: Timestamp,
     renew_at: Duration,
     claiming: FuturesUnordered<BoxFuture<'a, Claimed<'a>>>,
@@ -77,13 +78,6 @@ struct Work<'a> {
     settled: Vec<Settled>,
     /// Permits that keep other suspects waiting until these are written down.
     alone: Vec<SemaphorePermit<'a>>,
-}
-
-#[derive(Copy, Clone, PartialEq)]
-enum Busy {
-    No,
-    Claiming,
-    ClaimingAndStale,
 }
 
 impl<'a> Work<'a> {
@@ -96,7 +90,7 @@ impl<'a> Work<'a> {
             stop,
             permits: Permits::new(line.route.concurrency_max, weights),
             looks: [[now; 2]; 4],
-            busy: [[Busy::No; 2]; 4],
+            busy: [[false; 2]; 4],
             polled_at: now,
             renew_at: engine.clock.uptime() + line.route.lease / 3,
             claiming: FuturesUnordered::new(),
@@ -126,7 +120,7 @@ impl<'a> Work<'a> {
         for lane in Lane::ALL {
             for kind in [ClaimKind::Trusted, ClaimKind::Suspect] {
                 let (l, k) = (lane as usize, kind as usize);
-                if self.busy[l][k] != Busy::No || self.looks[l][k] > now {
+                if self.busy[l][k] || self.looks[l][k] > now {
                     continue;
                 }
                 let limit = match kind {
@@ -136,7 +130,9 @@ impl<'a> Work<'a> {
                 if limit == 0 {
                     continue;
                 }
-                self.busy[l][k] = Busy::Claiming;
+                self.busy[l][k] = true;
+                // Whatever comes up from now on may not be seen by this claim.
+                self.looks[l][k] = Timestamp::MAX;
                 self.permits.take(lane, limit);
                 let stop = self.stop.clone();
                 self.claiming.push(claim(self.engine, self.line, lane, kind, limit, stop).boxed());
@@ -183,8 +179,7 @@ impl<'a> Work<'a> {
         let Claimed { lane, kind, limit, sent_at, result, alone } = claimed;
         let (l, k) = (lane as usize, kind as usize);
         let now = self.engine.clock.now();
-        let stale = self.busy[l][k] == Busy::ClaimingAndStale;
-        self.busy[l][k] = Busy::No;
+        self.busy[l][k] = false;
         let claims = match result {
             Ok(claims) => claims,
             Err(error) => {
@@ -195,7 +190,7 @@ impl<'a> Work<'a> {
             }
         };
         self.permits.give_back(lane, limit - claims.claimed.len().min(limit));
-        self.looks[l][k] = if stale { now } else { claims.next_due_at.unwrap_or(Timestamp::MAX) };
+        self.looks[l][k] = self.looks[l][k].min(claims.next_due_at.unwrap_or(Timestamp::MAX));
         let mut alone = alone;
         for (message, content) in claims.claimed {
             self.try_claimed(message, content, sent_at, alone.take());
@@ -234,33 +229,17 @@ impl<'a> Work<'a> {
     }
 
     fn on_done(&mut self, done: Vec<Done>) {
-        let mut look = [false; 4];
         let mut holding = self.line.held();
-        for Done { lane, id, look_again } in done {
+        for Done { lane, id } in done {
             holding.remove(&id);
             self.permits.give_back(lane, 1);
-            look[lane as usize] |= look_again;
-        }
-        drop(holding);
-        for lane in Lane::ALL {
-            if look[lane as usize] {
-                self.look_at(lane);
-            }
         }
     }
 
-    fn look_everywhere(&mut self) {
-        Lane::ALL.into_iter().for_each(|lane| self.look_at(lane));
-    }
-
-    fn look_at(&mut self, lane: Lane) {
-        let now = self.engine.clock.now();
-        for kind in [ClaimKind::Trusted, ClaimKind::Suspect] {
-            let (l, k) = (lane as usize, kind as usize);
-            self.looks[l][k] = self.looks[l][k].min(now);
-            if self.busy[l][k] == Busy::Claiming {
-                self.busy[l][k] = Busy::ClaimingAndStale;
-            }
+    /// Looks at each lane no later than these say.
+    fn look(&mut self, looks: Looks) {
+        for (mine, hint) in self.looks.iter_mut().flatten().zip(looks.into_iter().flatten()) {
+            *mine = hint.min(*mine);
         }
     }
 
@@ -272,7 +251,7 @@ impl<'a> Work<'a> {
         for lane in Lane::ALL {
             for kind in [ClaimKind::Trusted, ClaimKind::Suspect] {
                 let (l, k) = (lane as usize, kind as usize);
-                if self.busy[l][k] == Busy::No && self.looks[l][k] > now {
+                if !self.busy[l][k] && self.looks[l][k] > now {
                     next = next.min(self.looks[l][k]);
                 }
             }
@@ -286,7 +265,7 @@ impl<'a> Work<'a> {
         let now = self.engine.clock.now();
         if now.since(self.polled_at) >= self.engine.settings.poll_interval {
             self.polled_at = now;
-            self.look_everywhere();
+            self.look([[now; 2]; 4]);
         }
         if self.engine.clock.uptime() >= self.renew_at {
             self.start_renewal(now);
