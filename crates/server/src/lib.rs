@@ -1,1 +1,81 @@
-//! Answers: the HTTP API and the console.
+//! Answers: the HTTP API, and the console where it is built in.
+//!
+//! [`router`] makes the whole face of a [`Server`]; [`serve::serve`] runs it on a socket. Nothing here decides what
+//! becomes of a message: it asks the engine, and tells callers in JSON.
+
+pub mod api;
+pub mod auth;
+pub mod input;
+pub mod limits;
+pub mod metrics;
+pub mod openapi;
+pub mod problem;
+mod router;
+pub mod serve;
+
+use std::sync::Arc;
+
+use redeliver_engine::Engine;
+use redeliver_engine::access::Access;
+
+use auth::secret::AdminKey;
+use limits::{Limits, Room};
+use metrics::Metrics;
+
+pub use router::router;
+
+/// Everything that a request may need.
+#[derive(Clone)]
+pub struct Server {
+    /// What does the work.
+    pub engine: Arc<Engine>,
+    /// Who may come in.
+    pub access: Arc<dyn Access>,
+    /// The first key, if the environment has one.
+    pub admin_key: Option<AdminKey>,
+    /// What a commit of the store is worth.
+    pub durability: Durability,
+    /// How much, how long, how many.
+    pub limits: Arc<Limits>,
+    /// Room for what is being accepted.
+    pub room: Room,
+    /// What `/metrics` tells.
+    pub metrics: Metrics,
+}
+
+/// What a commit of the store is worth, as people are told.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// It survives a power cut.
+    Full,
+    /// It survives the end of the process.
+    Relaxed,
+    /// It is gone with the process.
+    Memory,
+}
+
+impl Durability {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Relaxed => "relaxed",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+impl Server {
+    /// A server over these parts.
+    pub fn new(
+        engine: Arc<Engine>,
+        access: Arc<dyn Access>,
+        admin_key: Option<AdminKey>,
+        durability: Durability,
+        limits: Limits,
+        metrics: Metrics,
+    ) -> Self {
+        let room = Room::new(limits.accepting_bytes_max);
+        Self { engine, access, admin_key, durability, limits: Arc::new(limits), room, metrics }
+    }
+}

@@ -1,0 +1,174 @@
+//! Many messages, a line each, and a result line for each of them. Read as they come, kept in batches, and never more of
+//! them in memory than a batch.
+
+use axum::body::Body;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, stream};
+use redeliver_core::accept::NewMessage;
+use serde::Serialize;
+
+use super::read;
+use super::submit::{Acceptance, Taken, take};
+use crate::Server;
+use crate::auth::Caller;
+use crate::limits::within;
+use crate::problem::Problem;
+
+/// Lines that are kept in one commit, at most.
+const BATCH_LINES_MAX: usize = 500;
+
+/// Bytes of such a batch, at most, its last line aside.
+const BATCH_BYTES_MAX: usize = 1024 * 1024;
+
+/// One result line.
+#[derive(Serialize)]
+struct ResultLine<'a> {
+    line: u64,
+    #[serde(flatten)]
+    answer: &'a Acceptance,
+}
+
+/// Answers line by line, as long as lines come.
+pub(super) fn answer(server: Server, caller: Caller, body: Body) -> Result<Response, Problem> {
+    // A batch, the line that comes after it, and what has arrived of the next.
+    let room = server.room.take(BATCH_BYTES_MAX + 2 * server.limits.body_bytes_max)?;
+    let lines = Lines { chunks: body.into_data_stream(), rest: BytesMut::new(), read: 0, ended: false };
+    let state = Some((server, caller, lines, room));
+    let results = stream::unfold(state, |state| async {
+        let (server, caller, mut lines, room) = state?;
+        let batch = lines.batch(&server).await;
+        if batch.lines.is_empty() && batch.end.is_none() {
+            return None;
+        }
+        let (written, goes_on) = keep(&server, &caller, batch).await;
+        Some((Ok::<_, std::convert::Infallible>(written), goes_on.then_some((server, caller, lines, room))))
+    });
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, Body::from_stream(results)).into_response())
+}
+
+/// Has a batch accepted and writes its result lines; whether there is any point in going on.
+async fn keep(server: &Server, caller: &Caller, batch: Batch) -> (Bytes, bool) {
+    let has_route = |route: &str| server.engine.route(route).is_some();
+    let mut answers: Vec<(u64, Option<Acceptance>)> = Vec::with_capacity(batch.lines.len());
+    let mut news: Vec<NewMessage> = Vec::new();
+    for (number, line) in batch.lines {
+        let read = line.and_then(|line| {
+            let text = std::str::from_utf8(&line).map_err(|_| Problem::unreadable("it is not UTF-8"))?;
+            read::message(text, None, caller, has_route)
+        });
+        match read {
+            Ok(new) => {
+                news.push(new);
+                answers.push((number, None));
+            }
+            Err(problem) => answers.push((number, Some(Acceptance::Refused { problem }))),
+        }
+    }
+    let (taken, store_failed) = match take(server, news).await {
+        Ok(taken) => (taken, None),
+        Err(problem) => (Vec::new(), Some(problem)),
+    };
+    let mut taken = taken.into_iter().map(|Taken { answer, .. }| answer);
+    let mut written = Vec::new();
+    for (line, answer) in answers {
+        let answer = answer.or_else(|| taken.next()).unwrap_or_else(|| Acceptance::Refused {
+            problem: store_failed.clone().unwrap_or_else(Problem::internal),
+        });
+        write(&mut written, &ResultLine { line, answer: &answer });
+    }
+    let goes_on = batch.end.is_none() && store_failed.is_none();
+    if let Some((line, problem)) = batch.end {
+        write(&mut written, &ResultLine { line, answer: &Acceptance::Refused { problem } });
+    }
+    (written.into(), goes_on)
+}
+
+fn write(written: &mut Vec<u8>, line: &ResultLine<'_>) {
+    // Nothing in a result line can fail to be written as JSON.
+    if serde_json::to_writer(&mut *written, line).is_ok() {
+        written.push(b'\n');
+    }
+}
+
+/// Lines of a body, as they come.
+struct Lines {
+    chunks: axum::body::BodyDataStream,
+    rest: BytesMut,
+    read: u64,
+    ended: bool,
+}
+
+/// Lines that are kept together, each with its number; and what ended the reading, if something is wrong with it.
+#[derive(Default)]
+struct Batch {
+    lines: Vec<(u64, Result<Bytes, Problem>)>,
+    end: Option<(u64, Problem)>,
+}
+
+impl Lines {
+    /// The next lines: as many as are there, at least one if there is one.
+    async fn batch(&mut self, server: &Server) -> Batch {
+        let bytes_max = server.limits.body_bytes_max;
+        let mut batch = Batch::default();
+        let mut bytes = 0;
+        loop {
+            while let Some(line) = self.next_line() {
+                if !line.trim_ascii().is_empty() {
+                    bytes += line.len();
+                    let line =
+                        if line.len() > bytes_max { Err(Problem::too_large(bytes_max)) } else { Ok(line) };
+                    batch.lines.push((self.read, line));
+                }
+                if batch.lines.len() >= BATCH_LINES_MAX || bytes >= BATCH_BYTES_MAX {
+                    return batch;
+                }
+            }
+            if self.ended || !batch.lines.is_empty() {
+                return batch;
+            }
+            if let Err(problem) = self.fill(server).await {
+                self.ended = true;
+                batch.end = Some((self.read + 1, problem));
+                return batch;
+            }
+        }
+    }
+
+    /// A line that has come whole.
+    fn next_line(&mut self) -> Option<Bytes> {
+        let line = match self.rest.iter().position(|byte| *byte == b'\n') {
+            Some(end) => {
+                let line = self.rest.split_to(end + 1);
+                line.freeze().slice(..end)
+            }
+            None if self.ended && !self.rest.is_empty() => self.rest.split().freeze(),
+            None => return None,
+        };
+        self.read += 1;
+        Some(line)
+    }
+
+    /// Reads on, until something has come or all is read.
+    async fn fill(&mut self, server: &Server) -> Result<(), Problem> {
+        let bytes_max = server.limits.body_bytes_max;
+        if self.rest.len() > bytes_max {
+            return Err(Problem::too_large(bytes_max));
+        }
+        let clock = server.engine.clock().as_ref();
+        match within(clock, server.limits.body_timeout, self.chunks.next()).await {
+            None => Err(Problem::too_slow()),
+            Some(Some(Err(_))) => Err(Problem::unreadable("the body ended before it was whole")),
+            Some(Some(Ok(chunk))) => {
+                self.rest.extend_from_slice(&chunk);
+                Ok(())
+            }
+            Some(None) => {
+                self.ended = true;
+                Ok(())
+            }
+        }
+    }
+}

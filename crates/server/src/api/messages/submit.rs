@@ -1,0 +1,291 @@
+//! `POST /v1/messages`: one message, an array of them, or NDJSON. An answer means that it is committed.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::future::try_join_all;
+use redeliver_core::accept::{NewMessage, admit};
+use redeliver_core::{Content, Message, MessageId};
+use redeliver_engine::intake::{Accepted, Sink};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::{ndjson, read};
+use crate::Server;
+use crate::api::view::MessageView;
+use crate::auth::Caller;
+use crate::input::body::{self, Kind};
+use crate::limits::{ARRAY_LEN_MAX, within};
+use crate::openapi::{NewMessages, Sent};
+use crate::problem::{FieldProblem, Problem};
+
+/// What became of a message that was sent in.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "it is made, written and gone")]
+pub enum Acceptance {
+    /// It is kept.
+    Kept {
+        /// How it stands.
+        #[serde(flatten)]
+        message: MessageView,
+        /// Whether its key had been said before: this is the first message then.
+        duplicate: bool,
+    },
+    /// Its key was said before, and the first message has ended and is gone.
+    Gone {
+        /// Which message it was.
+        id: String,
+        /// Always so.
+        duplicate: bool,
+    },
+    /// It is not kept.
+    Refused {
+        /// Why.
+        problem: Problem,
+    },
+}
+
+/// What was made of one message, before anybody is told.
+pub(super) struct Taken {
+    pub(super) status: StatusCode,
+    pub(super) answer: Acceptance,
+}
+
+/// Have messages accepted
+///
+/// One object, an array, or NDJSON with one result line for each input line. 201 means committed: it will reach an end.
+/// After a time-out or a 5xx, say it again with the same key.
+#[utoipa::path(post, path = "/v1/messages", tag = "messages",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "The key, where the body has none"),
+        ("Prefer" = Option<String>, Header, description = "`wait=5`: try at once, and answer when that is known"),
+    ),
+    request_body(content(
+        (NewMessages = "application/json"), (String = "application/x-ndjson"))),
+    responses(
+        (status = 201, description = "Committed; of an array, at least one", body = inline(OneOrMany)),
+        (status = 200, description = "Said before; tried and ended, with Prefer; or the result lines of NDJSON",
+            content((OneOrMany = "application/json"), (String = "application/x-ndjson"))),
+        (status = 202, description = "Committed and queued, though Prefer would have waited", body = Acceptance),
+        Sent,
+    ))]
+pub async fn submit(
+    State(server): State<Server>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let header_key = idempotency_key(&headers)?;
+    match body::kind(&headers)? {
+        Kind::Ndjson if header_key.is_some() => {
+            Err(read::wrong_header("is for one message; of many, each says its own key".to_owned()))
+        }
+        Kind::Ndjson => ndjson::answer(server, caller, body),
+        Kind::Json => {
+            let whole = body::whole(&server, &headers, body).await?;
+            match whole.text.trim_start().starts_with('[') {
+                true if header_key.is_some() => {
+                    Err(read::wrong_header("is for one message; of many, each says its own key".to_owned()))
+                }
+                true => many(&server, &caller, &whole.text).await,
+                false => one(&server, &caller, &headers, header_key, &whole.text).await,
+            }
+        }
+    }
+}
+
+/// One message, or many.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "it is made, written and gone")]
+pub enum OneOrMany {
+    /// What became of the one.
+    One(Acceptance),
+    /// What became of each, in their order.
+    Many(Vec<Acceptance>),
+}
+
+async fn one(
+    server: &Server,
+    caller: &Caller,
+    headers: &HeaderMap,
+    header_key: Option<&str>,
+    text: &str,
+) -> Result<Response, Problem> {
+    let new = read::message(text, header_key, caller, |route| server.engine.route(route).is_some())?;
+    let taken = match wait(headers) {
+        Some(span) => return wait_for(server, new, span).await,
+        None => take(server, vec![new]).await?.pop().ok_or_else(Problem::internal)?,
+    };
+    match taken.answer {
+        Acceptance::Refused { problem } => Err(problem),
+        answer => Ok((taken.status, Json(answer)).into_response()),
+    }
+}
+
+/// All of them or, if something is wrong with one, none.
+async fn many(server: &Server, caller: &Caller, text: &str) -> Result<Response, Problem> {
+    let texts: Vec<&RawValue> = serde_json::from_str(text)
+        .map_err(|error| Problem::unreadable(format!("it is not JSON: {error}")))?;
+    if texts.len() > ARRAY_LEN_MAX {
+        let problem = format!("has at most {ARRAY_LEN_MAX} messages; send more as NDJSON");
+        return Err(FieldProblem::new("(body)", problem).into());
+    }
+    let mut news = Vec::with_capacity(texts.len());
+    let mut wrong = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        let has_route = |route: &str| server.engine.route(route).is_some();
+        match read::message(text.get(), None, caller, has_route) {
+            Ok(new) => news.push(new),
+            Err(problem) if problem.errors.is_empty() => return Err(problem),
+            Err(problem) => {
+                wrong.extend(
+                    problem
+                        .errors
+                        .into_iter()
+                        .map(|error| FieldProblem { field: format!("[{index}].{}", error.field), ..error }),
+                );
+            }
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(Problem::invalid(wrong));
+    }
+    let taken = take(server, news).await?;
+    let any = |status| taken.iter().any(|one| one.status == status);
+    let status = match () {
+        () if any(StatusCode::CREATED) => StatusCode::CREATED,
+        () if any(StatusCode::CONFLICT) && !any(StatusCode::OK) => {
+            return Err(Problem::conflict("each of these keys is known for another content"));
+        }
+        () => StatusCode::OK,
+    };
+    let answers: Vec<Acceptance> = taken.into_iter().map(|one| one.answer).collect();
+    Ok((status, Json(answers)).into_response())
+}
+
+/// Has messages accepted, and says how each stands then.
+pub(super) async fn take(server: &Server, news: Vec<NewMessage>) -> Result<Vec<Taken>, Problem> {
+    let heads: Vec<NewMessage> = news.iter().map(head).collect();
+    let accepted = server.engine.accept(news).await?;
+    try_join_all(heads.into_iter().zip(accepted).map(|(head, accepted)| tell(server, head, accepted))).await
+}
+
+/// A message without what it carries: enough to say how it stood when it came.
+fn head(new: &NewMessage) -> NewMessage {
+    let content = Content::default();
+    NewMessage {
+        workspace: new.workspace.clone(),
+        route: new.route.clone(),
+        lane: new.lane,
+        key: new.key.clone(),
+        due_at: new.due_at,
+        expires_at: new.expires_at,
+        attempts: new.attempts,
+        error: new.error.clone(),
+        max_attempts: new.max_attempts,
+        content,
+        source: new.source,
+    }
+}
+
+async fn tell(server: &Server, head: NewMessage, accepted: Accepted) -> Result<Taken, Problem> {
+    let kept = |message: &Message, duplicate| Acceptance::Kept {
+        message: MessageView::of(message, &server.engine),
+        duplicate,
+    };
+    let taken = match accepted {
+        Accepted::New(id) | Accepted::Reentered(id) => {
+            let message = match server.engine.store().get(id.clone()).await? {
+                Some(message) => message,
+                None => as_it_came(server, head, id)?,
+            };
+            Taken { status: StatusCode::CREATED, answer: kept(&message, false) }
+        }
+        Accepted::Duplicate(id) => {
+            let answer = match server.engine.store().get(id.clone()).await? {
+                Some(message) => kept(&message, true),
+                None => Acceptance::Gone { id: id.to_string(), duplicate: true },
+            };
+            Taken { status: StatusCode::OK, answer }
+        }
+        Accepted::Conflict(id) => {
+            refused(Problem::conflict(format!("the key is known for another content, that of message {id}")))
+        }
+        Accepted::NoRoute => {
+            refused(Problem::from(FieldProblem::new("route", "names no route of the config")))
+        }
+    };
+    Ok(taken)
+}
+
+/// A message that has ended and been deleted since, with no retention, as it was when it came.
+fn as_it_came(server: &Server, head: NewMessage, id: MessageId) -> Result<Message, Problem> {
+    let route = server.engine.route(&head.route).ok_or_else(Problem::internal)?;
+    Ok(admit(head, route, id, None, server.engine.clock().now()).message)
+}
+
+fn refused(problem: Problem) -> Taken {
+    Taken { status: problem.status(), answer: Acceptance::Refused { problem } }
+}
+
+/// Has a message tried at once, and waits for what comes of it. Waiting no longer never stops the try.
+async fn wait_for(server: &Server, new: NewMessage, span: Duration) -> Result<Response, Problem> {
+    let head = head(&new);
+    // On a task of its own: a caller who hangs up must not leave a message claimed that nobody tries.
+    let engine = std::sync::Arc::clone(&server.engine);
+    let accepting = tokio::spawn(async move { engine.accept_now(new).await });
+    let (accepted, waiter) = accepting.await.map_err(|_| Problem::internal())??;
+    let is_new = matches!(accepted, Accepted::New(_) | Accepted::Reentered(_));
+    let span = span.min(server.limits.request_timeout.saturating_sub(Duration::from_secs(1)));
+    let settled = match waiter {
+        Some(waiter) => within(server.engine.clock().as_ref(), span, waiter.settled()).await.flatten(),
+        None => None,
+    };
+    let taken = match settled {
+        Some(message) => {
+            let ended = message.state.ended_at().is_some();
+            let message = MessageView::of(&message, &server.engine);
+            let status = if ended { StatusCode::OK } else { StatusCode::ACCEPTED };
+            Taken { status, answer: Acceptance::Kept { message, duplicate: false } }
+        }
+        None => {
+            let taken = tell(server, head, accepted).await?;
+            Taken { status: if is_new { StatusCode::ACCEPTED } else { taken.status }, ..taken }
+        }
+    };
+    if let Acceptance::Refused { problem } = taken.answer {
+        return Err(problem);
+    }
+    let applied = HeaderValue::from_str(&format!("wait={}", span.as_secs()));
+    let mut response = (taken.status, Json(taken.answer)).into_response();
+    if let Ok(applied) = applied {
+        response.headers_mut().insert(HeaderName::from_static("preference-applied"), applied);
+    }
+    Ok(response)
+}
+
+/// How long the caller would wait for a first try; what else it prefers is not for us.
+fn wait(headers: &HeaderMap) -> Option<Duration> {
+    let said = headers.get_all("prefer").into_iter().filter_map(|value| value.to_str().ok());
+    let seconds = said
+        .flat_map(|value| value.split(','))
+        .filter_map(|preference| preference.split(';').next()?.trim().split_once('='))
+        .find(|(name, _)| name.trim().eq_ignore_ascii_case("wait"))
+        .and_then(|(_, seconds)| seconds.trim().trim_matches('"').parse::<u32>().ok())?;
+    Some(Duration::from_secs(u64::from(seconds)))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let key =
+        value.to_str().map_err(|_| read::wrong_header("has visible ASCII characters only".to_owned()))?;
+    read::check_key(key).map_err(read::wrong_header)?;
+    Ok(Some(key))
+}

@@ -1,0 +1,9 @@
+//! The calls of the API, one file for each resource.
+
+pub mod health;
+pub mod keys;
+pub mod messages;
+pub mod outbox;
+pub mod routes;
+pub mod stats;
+pub mod view;

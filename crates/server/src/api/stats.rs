@@ -1,0 +1,119 @@
+//! `GET /v1/stats`: how many messages stand where.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use redeliver_core::Timestamp;
+use redeliver_engine::store::Count;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::Server;
+use crate::auth::Caller;
+use crate::input::Params;
+use crate::openapi::Looked;
+use crate::problem::Problem;
+
+/// How many messages stand where, in one snapshot.
+#[derive(Serialize, ToSchema)]
+pub struct Stats {
+    /// When.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// All routes together.
+    pub total: Standing,
+    /// Each route with messages.
+    pub routes: BTreeMap<String, Standing>,
+    /// Each route's priorities with messages.
+    pub lanes: Vec<LaneStanding>,
+}
+
+/// How many messages stand where.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Standing {
+    /// Waiting: due, held or for later.
+    pub waiting: u64,
+    /// Those of them whose time has come.
+    pub due: u64,
+    /// Those of them that wait for a gate.
+    pub held: u64,
+    /// With a worker.
+    pub sending: u64,
+    /// With an outside worker.
+    pub handed_off: u64,
+    /// Delivered, while they are kept.
+    pub delivered: u64,
+    /// Given up and not put away.
+    pub dead: u64,
+    /// Cancelled, while they are kept.
+    pub cancelled: u64,
+    /// The dead by reason.
+    pub dead_by_reason: BTreeMap<String, u64>,
+}
+
+/// How many messages of one priority stand where.
+#[derive(Serialize, ToSchema)]
+pub struct LaneStanding {
+    /// Of which route.
+    pub route: String,
+    /// Of which priority.
+    pub priority: &'static str,
+    /// How many.
+    #[serde(flatten)]
+    pub standing: Standing,
+}
+
+impl Standing {
+    /// Counts these too.
+    pub fn add(&mut self, count: &Count) {
+        let place = match count.state {
+            "waiting" => &mut self.waiting,
+            "claimed" => &mut self.sending,
+            "handed_off" => &mut self.handed_off,
+            "delivered" => &mut self.delivered,
+            "dead" => &mut self.dead,
+            _ => &mut self.cancelled,
+        };
+        *place += count.count;
+        self.due += count.due;
+        self.held += count.parked;
+        if let Some(reason) = count.reason {
+            *self.dead_by_reason.entry(reason.to_owned()).or_default() += count.count;
+        }
+    }
+}
+
+impl Stats {
+    /// The sums of these counts.
+    pub fn of(counts: &[Count], now: Timestamp) -> Self {
+        let mut total = Standing::default();
+        let mut routes: BTreeMap<String, Standing> = BTreeMap::new();
+        let mut lanes: BTreeMap<(String, _), Standing> = BTreeMap::new();
+        for count in counts {
+            total.add(count);
+            routes.entry(count.route.to_string()).or_default().add(count);
+            lanes.entry((count.route.to_string(), count.lane)).or_default().add(count);
+        }
+        let lane = |((route, lane), standing): ((String, redeliver_core::Lane), Standing)| LaneStanding {
+            route,
+            priority: lane.name(),
+            standing,
+        };
+        Self { at: now.to_string(), total, routes, lanes: lanes.into_iter().map(lane).collect() }
+    }
+}
+
+/// Count messages
+#[utoipa::path(get, path = "/v1/stats", tag = "stats",
+    responses((status = 200, description = "How many stand where", body = Stats), Looked))]
+pub async fn stats(
+    State(server): State<Server>,
+    caller: Caller,
+    params: Params,
+) -> Result<Json<Stats>, Problem> {
+    params.finish()?;
+    caller.reaches_all()?;
+    let now = server.engine.clock().now();
+    Ok(Json(Stats::of(&server.engine.store().counts(now).await?, now)))
+}

@@ -1,0 +1,143 @@
+//! What is counted and measured. Labels come from closed sets: routes of the config, paths of the router, words of ours.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::Response;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use redeliver_engine::Engine;
+use redeliver_engine::store::{Count, StoreError};
+use tokio::sync::Mutex;
+
+use crate::Server;
+
+/// How long counts are told again before the store is asked anew: `/metrics` is open to all, and counting isn't free.
+const COUNTS_FOR: Duration = Duration::from_secs(1);
+
+/// How long things take here, in seconds.
+const BUCKETS_S: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
+
+/// What `/metrics` tells.
+#[derive(Clone, Default)]
+pub struct Metrics {
+    recorded: Option<PrometheusHandle>,
+    counted: Arc<Mutex<Option<Counted>>>,
+}
+
+struct Counted {
+    /// The engine's uptime then.
+    at: Duration,
+    counts: Vec<Count>,
+}
+
+impl Metrics {
+    /// Records everything that this process counts and measures from now on. Without it, only the store's counts are told.
+    pub fn install() -> Self {
+        let recorded = PrometheusBuilder::new()
+            .set_buckets(&BUCKETS_S)
+            .and_then(PrometheusBuilder::install_recorder)
+            .inspect_err(|error| tracing::warn!(event = "metrics.doubted", "nothing is measured: {error}"))
+            .ok();
+        Self { recorded, ..Self::default() }
+    }
+
+    /// Everything, as Prometheus reads it.
+    pub async fn render(&self, engine: &Engine) -> Result<String, StoreError> {
+        let mut text = self.recorded.as_ref().map(PrometheusHandle::render).unwrap_or_default();
+        let mut counted = self.counted.lock().await;
+        let uptime = engine.clock().uptime();
+        let is_fresh = |counted: &Counted| uptime.saturating_sub(counted.at) < COUNTS_FOR;
+        if !counted.as_ref().is_some_and(is_fresh) {
+            let counts = engine.store().counts(engine.clock().now()).await?;
+            *counted = Some(Counted { at: uptime, counts });
+        }
+        if let Some(counted) = counted.as_ref() {
+            write_counts(&mut text, &counted.counts);
+        }
+        Ok(text)
+    }
+
+    /// Drops what has been measured into its buckets; to be called once in a while, whether or not anybody reads it.
+    pub fn keep(&self) {
+        if let Some(recorded) = &self.recorded {
+            recorded.run_upkeep();
+        }
+    }
+}
+
+fn write_counts(text: &mut String, counts: &[Count]) {
+    gauge(text, "redeliver_messages", "Messages by state, dismissed ones aside.", counts, |count| {
+        Some((format!("state=\"{}\"", count.state), count.count))
+    });
+    gauge(text, "redeliver_due", "Messages whose time has come.", counts, |count| {
+        (count.state == "waiting").then(|| (String::new(), count.due))
+    });
+    gauge(text, "redeliver_held", "Messages that wait for a gate.", counts, |count| {
+        (count.state == "waiting").then(|| (String::new(), count.parked))
+    });
+    gauge(text, "redeliver_dead", "Messages that were given up, by reason.", counts, |count| {
+        Some((format!("reason=\"{}\"", count.reason?), count.count))
+    });
+}
+
+/// One gauge, a line for each count that has something to say, those of the same labels together.
+fn gauge(
+    text: &mut String,
+    name: &str,
+    help: &str,
+    counts: &[Count],
+    value: impl Fn(&Count) -> Option<(String, u64)>,
+) {
+    let mut lines: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+    for count in counts {
+        if let Some((label, value)) = value(count) {
+            let comma = if label.is_empty() { "" } else { "," };
+            let route = count.route.replace(['\\', '"', '\n'], "_");
+            let labels = format!("route=\"{route}\",lane=\"{}\"{comma}{label}", count.lane.name());
+            *lines.entry(labels).or_default() += value;
+        }
+    }
+    // Writing to a text cannot fail.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+    for (labels, value) in lines {
+        let _ = writeln!(text, "{name}{{{labels}}} {value}");
+    }
+}
+
+/// Counts and times a request.
+pub async fn measure(State(server): State<Server>, request: Request, next: Next) -> Response {
+    let method = method_name(request.method());
+    let path = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
+    let clock = server.engine.clock();
+    let start = clock.uptime();
+    let response = next.run(request).await;
+    let took = clock.uptime().saturating_sub(start);
+    let labels = [
+        ("method", method.to_owned()),
+        ("path", path.clone()),
+        ("status", response.status().as_u16().to_string()),
+    ];
+    ::metrics::counter!("redeliver_http_requests_total", &labels).increment(1);
+    ::metrics::histogram!("redeliver_http_seconds", "method" => method, "path" => path)
+        .record(took.as_secs_f64());
+    response
+}
+
+/// A method's name; those that somebody made up are all alike.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
