@@ -1,0 +1,10 @@
+//! The promises of the library, each kept before a real database file and a mail server that fails on purpose.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here is the test's failure")]
+
+mod desk;
+mod handles;
+mod inline;
+mod later;
+mod stage;
+mod transaction;
+mod turned_away;
