@@ -1,9 +1,15 @@
 //! What an outcome says about the destination, beyond the one message.
 
+use std::time::Duration;
+
 use crate::gate::{Closed, GateKey, Scope};
 use crate::outcome::{Blame, Failure, Outcome, Until};
 use crate::route::{OnAuthError, Route};
 use crate::time::Timestamp;
+
+/// How long a refused login is left alone before one message finds out whether it is good again. Long enough that
+/// nobody's account is locked for it.
+pub const HOLD_PROBE: Duration = Duration::from_secs(300);
 
 /// What the connection to a destination has just shown.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -46,7 +52,11 @@ fn failed(
     match (failure.blame, failure.retry_after) {
         (Blame::Credential, _) => {
             let key = GateKey::hold(Scope::Destination, destination);
-            let close = Some((key.clone(), Closed::Held, "the destination does not accept the login"));
+            let close = Some((
+                key.clone(),
+                Closed::Held { probe_at: now.plus(HOLD_PROBE) },
+                "the destination does not accept the login",
+            ));
             let outcome = match route.on_auth_error {
                 OnAuthError::Hold => Outcome::Deferred {
                     until: Until::Opens(key),
@@ -84,7 +94,6 @@ fn sign(outcome: &Outcome) -> Sign {
 mod tests {
     use super::*;
     use crate::settle::tests::route;
-    use std::time::Duration;
 
     fn at(s: i64) -> Timestamp {
         Timestamp::from_ms(s * 1_000)

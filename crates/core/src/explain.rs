@@ -127,7 +127,7 @@ fn is_shut(record: &GateRecord, now: Timestamp) -> bool {
 fn ends_at(record: &GateRecord) -> Option<Timestamp> {
     match record.closed {
         Closed::Throttled(until) => Some(until),
-        Closed::Paused | Closed::Held | Closed::Breaker(_) => None,
+        Closed::Paused | Closed::Held { .. } | Closed::Breaker(_) => None,
     }
 }
 
@@ -278,7 +278,8 @@ mod tests {
 
     #[test]
     fn a_throttle_moves_the_earliest_time_and_one_that_is_over_does_not() {
-        let until = |s: i64| record(GateKey::throttle("mx"), Closed::Throttled(Timestamp::from_ms(s * 1_000)));
+        let until =
+            |s: i64| record(GateKey::throttle("mx"), Closed::Throttled(Timestamp::from_ms(s * 1_000)));
         assert_eq!(told(&message(0, 0), &[until(9)]).earliest_at, Some(Timestamp::from_ms(9_000)));
         assert_eq!(told(&message(0, 0), &[until(0)]).earliest_at, Some(Timestamp::default()));
     }

@@ -129,8 +129,11 @@ pub struct GateRecord {
 pub enum Closed {
     /// A person paused it.
     Paused,
-    /// A person or a credential error holds it.
-    Held,
+    /// Its login was refused: nothing goes until a person or a good login opens it.
+    Held {
+        /// When one message may find out whether the login is good again.
+        probe_at: Timestamp,
+    },
     /// The destination asked to be left alone until then.
     Throttled(Timestamp),
     /// Its breaker has tripped.
@@ -141,7 +144,7 @@ impl GateRecord {
     /// Whether messages wait parked for this gate, rather than until a known time.
     pub fn parks(&self) -> bool {
         match &self.closed {
-            Closed::Paused | Closed::Held => true,
+            Closed::Paused | Closed::Held { .. } => true,
             Closed::Throttled(_) => false,
             Closed::Breaker(state) => state.parks(),
         }
@@ -203,13 +206,17 @@ mod tests {
             closed,
         };
         assert!(record(Closed::Paused).parks());
-        assert!(record(Closed::Held).parks());
+        assert!(record(Closed::Held { probe_at: Timestamp::default() }).parks());
         assert!(!record(Closed::Throttled(Timestamp::MAX)).parks());
     }
 
     #[test]
     fn a_closed_gate_is_written_and_read() {
-        for closed in [Closed::Paused, Closed::Held, Closed::Throttled(Timestamp::from_ms(5))] {
+        for closed in [
+            Closed::Paused,
+            Closed::Held { probe_at: Timestamp::from_ms(3) },
+            Closed::Throttled(Timestamp::from_ms(5)),
+        ] {
             let text = serde_json::to_string(&closed).unwrap();
             assert_eq!(serde_json::from_str::<Closed>(&text).unwrap(), closed);
         }

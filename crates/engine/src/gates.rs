@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use redeliver_core::breaker::{self, Admission, BreakerState};
-use redeliver_core::destination::{Sign, consequence};
-use redeliver_core::gate::{Closed, GateKey, GateRecord, on_the_way};
+use redeliver_core::destination::{HOLD_PROBE, Sign, consequence};
+use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope, on_the_way};
 use redeliver_core::limit::Bucket;
 use redeliver_core::outcome::Until;
 use redeliver_core::planted::{self, Bug};
@@ -138,7 +138,12 @@ impl Engine {
     ) -> Result<Passage<'a>, Outcome> {
         let closed = self.gates.closures();
         if !closed.is_empty() {
-            if let Some(outcome) = held_up(&closed, message, content, destination, now) {
+            for key in on_the_way(message, content, Some(destination)) {
+                if let Some(record) = closed.get(&key) {
+                    self.pass_closed(key, record, now).await?;
+                }
+            }
+            if let Some(outcome) = throttled(&closed, destination, now) {
                 return Err(outcome);
             }
             self.pass_breaker(line, &closed, destination, now).await?;
@@ -147,6 +152,21 @@ impl Engine {
             let until = Until::Opens(GateKey::from_text(&format!("{LIMIT}{destination}")));
             Outcome::Deferred { until, reason: "the destination's limit is reached".into() }
         })
+    }
+
+    /// A pause or a hold: one message passes a hold when it is time to find out whether the login is good again.
+    async fn pass_closed(&self, key: GateKey, record: &GateRecord, now: Timestamp) -> Result<(), Outcome> {
+        if planted::is(Bug::PauseIgnored) {
+            return Ok(());
+        }
+        if is_probed(record, now) {
+            let closed = Closed::Held { probe_at: now.plus(HOLD_PROBE) };
+            let probed = GateRecord { closed, ..record.clone() };
+            if let Ok(true) = self.put_gate(&key, record.version, Some(probed)).await {
+                return Ok(());
+            }
+        }
+        Err(Outcome::Deferred { until: Until::Opens(key), reason: record.reason.clone() })
     }
 
     async fn pass_breaker(
@@ -196,6 +216,7 @@ impl Engine {
         drop(passage);
         let learned = match all.close {
             Some((key, closed, reason)) => self.close(key, closed, reason, now).await,
+            None if all.sign == Sign::Answered => self.unhold(destination).await,
             None => Ok(()),
         };
         let tripped = match (&line.route.breaker, all.sign) {
@@ -224,6 +245,15 @@ impl Engine {
         // If somebody else was faster, the gate is closed already.
         self.store.put_gate(change).await?;
         self.refresh_gates().await
+    }
+
+    /// Opens a destination's hold, because its login is good.
+    async fn unhold(&self, destination: &Name) -> Result<(), StoreError> {
+        let key = GateKey::hold(Scope::Destination, destination);
+        match self.gates.version(&key) {
+            0 => Ok(()),
+            version => self.put_gate(&key, version, None).await.map(drop),
+        }
     }
 
     async fn unreachable(
@@ -280,10 +310,17 @@ impl Engine {
             reason: "connections to the destination fail".into(),
             closed: Closed::Breaker(state),
         });
-        let written = self
-            .store
-            .put_gate(GateChange { key: key.clone(), expected_version, record, audit: None })
-            .await?;
+        self.put_gate(key, expected_version, record).await
+    }
+
+    async fn put_gate(
+        &self,
+        key: &GateKey,
+        expected_version: u64,
+        record: Option<GateRecord>,
+    ) -> Result<bool, StoreError> {
+        let change = GateChange { key: key.clone(), expected_version, record, audit: None };
+        let written = self.store.put_gate(change).await?;
         self.refresh_gates().await?;
         Ok(written)
     }
@@ -312,7 +349,7 @@ impl Engine {
     async fn open_what_is_over(&self, now: Timestamp) -> Result<(), StoreError> {
         for record in self.gates.closures().values() {
             let is_over = match &record.closed {
-                Closed::Paused | Closed::Held => false,
+                Closed::Paused | Closed::Held { .. } => false,
                 Closed::Throttled(until) => *until <= now,
                 Closed::Breaker(state @ BreakerState::Recovering { .. }) => state.look_at() <= now,
                 Closed::Breaker(BreakerState::Open { .. } | BreakerState::Probing { .. }) => false,
@@ -338,26 +375,20 @@ impl Engine {
                 usize::from(state.look_at() <= now)
             }
             Some(GateRecord { closed: Closed::Breaker(_), .. }) => batch,
-            Some(_) => 0,
+            Some(record) => usize::from(is_probed(record, now)),
         }
     }
 }
 
-/// The first closed gate that stands before a message, in the order in which a person would look.
-fn held_up(
-    closed: &Closures,
-    message: &Message,
-    content: &Content,
-    destination: &Name,
-    now: Timestamp,
-) -> Option<Outcome> {
+/// Whether it is time for one message to find out whether a hold is still called for.
+fn is_probed(record: &GateRecord, now: Timestamp) -> bool {
+    matches!(record.closed, Closed::Held { probe_at } if probe_at <= now)
+}
+
+/// What stands in for a try while the destination wants to be left alone.
+fn throttled(closed: &Closures, destination: &Name, now: Timestamp) -> Option<Outcome> {
     if planted::is(Bug::PauseIgnored) {
         return None;
-    }
-    for key in on_the_way(message, content, Some(destination)) {
-        if let Some(record) = closed.get(&key) {
-            return Some(Outcome::Deferred { until: Until::Opens(key), reason: record.reason.clone() });
-        }
     }
     match closed.get(&GateKey::throttle(destination)) {
         Some(GateRecord { closed: Closed::Throttled(until), reason, .. }) if *until > now => {

@@ -3,11 +3,13 @@
 use redeliver_core::breaker::BreakerState;
 use redeliver_core::change::Audit;
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
-use redeliver_core::{Message, State};
+use redeliver_core::{Message, State, Timestamp};
 use redeliver_engine::store::{Applied, ClaimRequest, GateChange, Store};
 
 use super::at_once;
 use crate::make::*;
+
+const HELD: Closed = Closed::Held { probe_at: Timestamp::from_ms(7) };
 
 /// Each gate once, however many wait; none that nobody waits for.
 pub async fn the_gates_with_parked_messages_are_told_once_each(store: &dyn Store) {
@@ -79,7 +81,7 @@ pub async fn a_closed_gate_is_told_to_all(store: &dyn Store) {
 pub async fn every_way_of_being_closed_comes_back(store: &dyn Store) {
     let ways = [
         Closed::Paused,
-        Closed::Held,
+        HELD,
         Closed::Throttled(at(30)),
         Closed::Breaker(BreakerState::Open { probe_at: at(9), trips: 3 }),
         Closed::Breaker(BreakerState::Probing { until: at(8), trips: 2 }),
@@ -96,7 +98,7 @@ pub async fn every_way_of_being_closed_comes_back(store: &dyn Store) {
 
 /// An open gate has no record.
 pub async fn a_gate_that_opens_is_forgotten(store: &dyn Store) {
-    put(store, "a", 0, Some(Closed::Held)).await;
+    put(store, "a", 0, Some(HELD)).await;
     let version = version_of(store, "a").await;
     assert!(put(store, "a", version, None).await);
     assert_eq!(store.gates().await.unwrap(), []);
@@ -107,7 +109,7 @@ pub async fn a_gate_that_opens_is_forgotten(store: &dyn Store) {
 pub async fn a_gate_changes_only_if_it_is_as_it_was_read(store: &dyn Store) {
     put(store, "a", 0, Some(Closed::Paused)).await;
     let first = version_of(store, "a").await;
-    assert!(put(store, "a", first, Some(Closed::Held)).await);
+    assert!(put(store, "a", first, Some(HELD)).await);
     let told = store.gates().await.unwrap();
     for stale in [0, first] {
         assert!(!put(store, "a", stale, Some(Closed::Paused)).await);
@@ -137,11 +139,11 @@ pub async fn a_gates_version_goes_up(store: &dyn Store) {
 /// One gate's version is not another's.
 pub async fn gates_are_told_apart(store: &dyn Store) {
     assert!(put(store, "a", 0, Some(Closed::Paused)).await);
-    assert!(put(store, "A", 0, Some(Closed::Held)).await);
+    assert!(put(store, "A", 0, Some(HELD)).await);
     let version = version_of(store, "a").await;
     assert!(put(store, "a", version, None).await);
     let [left] = store.gates().await.unwrap().try_into().expect("one gate is still closed");
-    assert_eq!((left.key, left.closed), (gate("A"), Closed::Held));
+    assert_eq!((left.key, left.closed), (gate("A"), HELD));
 }
 
 /// What a person did to a gate is kept with what it did.
@@ -165,7 +167,7 @@ pub async fn of_many_who_change_a_gate_at_once_one_does(store: &dyn Store) {
         let first = at_once(|_| put(store, &name, 0, Some(Closed::Paused)));
         assert_eq!(first.iter().filter(|done| **done).count(), 1);
         let version = version_of(store, &name).await;
-        let second = at_once(|_| put(store, &name, version, Some(Closed::Held)));
+        let second = at_once(|_| put(store, &name, version, Some(HELD)));
         assert_eq!(second.iter().filter(|done| **done).count(), 1);
     }
 }

@@ -201,7 +201,7 @@ pub async fn a_batch_is_answered_in_order(store: &dyn Store) {
 pub async fn an_empty_batch_is_nothing(store: &dyn Store) {
     assert_eq!(store.insert(Vec::new()).await.unwrap(), []);
     assert_eq!(store.apply(Vec::new()).await.unwrap(), []);
-    assert_eq!(store.renew(Vec::new(), at(0)).await.unwrap(), []);
+    assert!(store.renew(Vec::new(), at(0)).await.unwrap().is_empty());
     assert_eq!(claim(store, request()).await, []);
 }
 

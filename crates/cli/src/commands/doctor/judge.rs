@@ -277,7 +277,7 @@ fn gates(inside: &Inside) -> Vec<Finding> {
             let text = format!("{} is closed since {since} ago: {}", gate.key, gate.reason);
             let advice = match gate.closed {
                 Closed::Paused => "resume it when its messages may go",
-                Closed::Held => "mend what the reason says, then resume it",
+                Closed::Held { .. } => "mend what the reason says; a good login opens it, or resume it",
                 Closed::Throttled(_) => "it opens by itself",
                 Closed::Breaker(_) => "it opens by itself once the destination answers",
             };
