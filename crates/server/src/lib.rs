@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod auth;
+pub mod console;
 pub mod input;
 pub mod limits;
 pub mod metrics;

@@ -16,7 +16,7 @@ use crate::api::health::Description;
 use crate::api::{health, keys, messages, outbox, routes as ways, stats};
 use crate::limits::within;
 use crate::problem::Problem;
-use crate::{Server, auth, metrics, openapi};
+use crate::{Server, auth, console, metrics, openapi};
 
 /// Every call, with its description.
 pub(crate) fn calls() -> OpenApiRouter<Server> {
@@ -52,6 +52,7 @@ pub fn router(server: Server) -> Router {
     let description = Description(openapi::document(description, &server.engine).into());
     calls
         .route_layer(middleware::from_fn_with_state(server.clone(), auth::guard))
+        .merge(console::router(server.clone(), console::Secure::default()))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn_with_state(server.clone(), in_time))

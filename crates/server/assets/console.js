@@ -1,0 +1,85 @@
+// What pages can do beyond HTML: times in the reader's own zone, and keys. Everything else works without it.
+"use strict";
+
+// The server's clock decides what "ago" means; it need not agree with the reader's.
+const serverNow = Date.parse(document.documentElement.dataset.now);
+const skew = Number.isNaN(serverNow) ? 0 : serverNow - Date.now();
+
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+const hour = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
+function span(seconds) {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86400)} days`;
+}
+
+function distance(at, now) {
+  const seconds = Math.trunc((at - now) / 1000);
+  if (seconds === 0) return "now";
+  return seconds > 0 ? `in ${span(seconds)}` : `${span(-seconds)} ago`;
+}
+
+function clock(at, now) {
+  const isToday = day.format(at) === day.format(now);
+  return isToday ? hour.format(at) : full.format(at);
+}
+
+function showTimes() {
+  const now = new Date(Date.now() + skew);
+  for (const time of document.querySelectorAll("time[data-show]")) {
+    const at = new Date(time.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    const text = time.dataset.show === "clock" ? clock(at, now) : distance(at, now);
+    if (time.textContent !== text) time.textContent = text;
+    time.title = `${exact.format(at)} · ${time.dateTime}`;
+  }
+}
+
+function moveRow(step) {
+  const rows = [...document.querySelectorAll("a.row")];
+  if (rows.length === 0) return;
+  const here = rows.findIndex((row) => row.closest("tr").contains(document.activeElement));
+  const next = here === -1 ? (step > 0 ? 0 : rows.length - 1) : here + step;
+  rows[Math.min(Math.max(next, 0), rows.length - 1)].focus();
+}
+
+function closeOthers(opened) {
+  for (const details of document.querySelectorAll("details.confirm[open]")) {
+    if (details !== opened) details.open = false;
+  }
+}
+
+function press(event) {
+  const isWriting = event.target.closest("input, textarea, select");
+  if (isWriting || event.ctrlKey || event.metaKey || event.altKey) return;
+  const keys = document.getElementById("keys");
+  const actions = {
+    j: () => moveRow(1),
+    k: () => moveRow(-1),
+    "/": () => document.querySelector("#filter [aria-current], #filter a")?.focus(),
+    "?": () => keys && !keys.open && keys.showModal(),
+    Escape: () => {
+      document.querySelector("details.confirm[open] > summary")?.focus();
+      closeOthers(null);
+    },
+  };
+  const action = actions[event.key];
+  if (!action) return;
+  if (event.key !== "Escape") event.preventDefault();
+  action();
+}
+
+showTimes();
+setInterval(showTimes, 1000);
+document.addEventListener("keydown", press);
+document.addEventListener("toggle", (event) => event.target.open && event.target.matches("details.confirm") && closeOthers(event.target), true);
+document.addEventListener("click", (event) => !event.target.closest("details.confirm") && closeOthers(null));
+const showKeys = document.getElementById("show-keys");
+if (showKeys) {
+  showKeys.hidden = false;
+  showKeys.addEventListener("click", () => document.getElementById("keys").showModal());
+}

@@ -1,0 +1,51 @@
+//! Reads what a form sends: small, in time, and from a page of our own.
+
+use axum::body::Body;
+use axum::extract::FromRequest;
+use axum::http::{HeaderMap, Request};
+use http_body_util::{BodyExt, Limited};
+
+use crate::problem::Problem;
+use crate::{Server, limits};
+
+/// Bytes of a form, at most.
+const BYTES_MAX: usize = 8 * 1024;
+
+/// The fields of a form.
+#[derive(Clone, Default)]
+pub(super) struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// Reads the form in a body.
+    pub(super) async fn read(server: &Server, headers: &HeaderMap, body: Body) -> Result<Self, Problem> {
+        check_origin(headers)?;
+        let collected = limits::within(
+            server.engine.clock().as_ref(),
+            server.limits.body_timeout,
+            Limited::new(body, BYTES_MAX).collect(),
+        );
+        let collected = collected.await.ok_or_else(Problem::too_slow)?;
+        let bytes = collected.map_err(|_| Problem::too_large(BYTES_MAX))?.to_bytes();
+        let mut request = Request::post("/").body(Body::from(bytes)).map_err(|_| Problem::internal())?;
+        *request.headers_mut() = headers.clone();
+        match axum::Form::from_request(request, &()).await {
+            Ok(axum::Form(fields)) => Ok(Self(fields)),
+            Err(_) => Err(Problem::unreadable("this is no form")),
+        }
+    }
+
+    /// A field's text; empty if there is none.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.0.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text)
+    }
+}
+
+/// Refuses what a browser says was sent by a page of another site. The token in the form is what holds; this also
+/// keeps others from logging somebody in as themselves.
+fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
+    let site = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());
+    match site {
+        None | Some("same-origin" | "none") => Ok(()),
+        Some(_) => Err(Problem::forbidden("the form was sent by a page of another site")),
+    }
+}

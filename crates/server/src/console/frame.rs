@@ -1,0 +1,79 @@
+//! What surrounds every page: the navigation, who is logged in, what was just done, what to be warned of.
+
+use super::flash::Flash;
+use super::guard::Visitor;
+use super::{Console, link};
+use crate::Durability;
+
+/// A page of the navigation.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Overview,
+    Queue,
+    /// None of them.
+    Elsewhere,
+}
+
+/// The navigation. A page that comes new adds its line.
+pub(super) const PAGES: [(Place, &str, &str); 2] =
+    [(Place::Overview, link::OVERVIEW, "Overview"), (Place::Queue, link::QUEUE, "E-mail queue")];
+
+/// One entry of the navigation.
+pub(super) struct Entry {
+    pub(super) href: &'static str,
+    pub(super) name: &'static str,
+    pub(super) is_here: bool,
+}
+
+/// Who is logged in.
+pub(super) struct Who {
+    pub(super) name: String,
+    pub(super) role: &'static str,
+    pub(super) workspace: Option<String>,
+    pub(super) csrf: String,
+}
+
+/// What surrounds a page.
+pub(super) struct Frame {
+    /// The time by the server's clock, for whoever counts down.
+    pub(super) now: Option<String>,
+    pub(super) who: Option<Who>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) flash: Option<Flash>,
+    pub(super) warning: Option<&'static str>,
+}
+
+impl Frame {
+    /// The frame of nobody's page.
+    pub(super) fn bare() -> Self {
+        Self { now: None, who: None, entries: Vec::new(), flash: None, warning: None }
+    }
+
+    /// The frame of a page at this place for this visitor.
+    pub(super) fn around(console: &Console, visitor: &Visitor, place: Place) -> Self {
+        let entry = |(at, href, name)| Entry { href, name, is_here: at == place };
+        let caller = &visitor.caller;
+        Self {
+            now: Some(console.server.engine.clock().now().to_string()),
+            who: Some(Who {
+                name: caller.name.to_string(),
+                role: caller.role.name(),
+                workspace: caller.workspace.as_ref().map(ToString::to_string),
+                csrf: visitor.csrf.clone(),
+            }),
+            entries: PAGES.map(entry).into(),
+            flash: visitor.flash.clone(),
+            warning: warning(console.server.durability),
+        }
+    }
+}
+
+fn warning(durability: Durability) -> Option<&'static str> {
+    match durability {
+        Durability::Full => None,
+        Durability::Relaxed => Some(
+            "The store is set to be fast rather than safe: a power cut can lose messages that were accepted.",
+        ),
+        Durability::Memory => Some("The store is in memory: everything here is gone when the server stops."),
+    }
+}

@@ -1,0 +1,72 @@
+//! The console: pages for the person who is called when messages don't arrive.
+//!
+//! Rendered on the server and complete without script. A page is a file here and a template of the same name in
+//! `templates/`; [`router`] says which role it takes, and `frame::PAGES` is the navigation that it joins. Nothing here
+//! decides what becomes of a message.
+
+mod act;
+mod assets;
+mod cookie;
+mod emails;
+mod flash;
+mod form;
+mod frame;
+mod guard;
+mod headers;
+mod link;
+mod login;
+mod message;
+mod moment;
+mod overview;
+mod page;
+mod queue;
+mod refusal;
+mod tally;
+mod throttle;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use redeliver_engine::access::Role;
+
+use crate::Server;
+use guard::{Door, guard};
+use throttle::Throttle;
+
+pub use cookie::Secure;
+
+/// What every page may need.
+#[derive(Clone)]
+struct Console {
+    server: Server,
+    throttle: Arc<Throttle>,
+    secure: Secure,
+}
+
+/// The pages of a server, each behind the role that it takes.
+pub fn router(server: Server, secure: Secure) -> Router<Server> {
+    let console = Console { server, throttle: Arc::default(), secure };
+    let behind = |least| from_fn_with_state(Door { console: console.clone(), least }, guard);
+    let open = Router::new()
+        .route("/", get(login::enter))
+        .route("/login", get(login::show).post(login::log_in))
+        .route("/assets/console.css", get(assets::stylesheet))
+        .route("/assets/console.js", get(assets::script))
+        .route("/assets/icon.svg", get(assets::icon));
+    let looking = Router::new()
+        .route("/admin", get(overview::show))
+        .route("/admin/", get(login::enter))
+        .route("/admin/email-queue", get(queue::show))
+        .route("/admin/messages/{id}", get(message::show))
+        .route("/admin/{*rest}", get(page::no_such_page))
+        .route("/logout", post(login::log_out))
+        .route_layer(behind(Role::Viewer));
+    let acting = Router::new()
+        .route("/admin/messages/{id}/retry", post(act::retry))
+        .route("/admin/messages/{id}/dismiss", post(act::dismiss))
+        .route("/admin/messages/{id}/restore", post(act::restore))
+        .route_layer(behind(Role::Operator));
+    open.merge(looking).merge(acting).layer(from_fn(headers::protect)).with_state(console)
+}

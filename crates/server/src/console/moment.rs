@@ -1,0 +1,100 @@
+//! A time as people read it: in their own zone where the script runs, in UTC elsewhere, and exactly on hover.
+
+use std::time::Duration;
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+use redeliver_core::Timestamp;
+
+/// A time on a page.
+#[derive(Clone, Debug, Template)]
+#[template(
+    ext = "html",
+    source = r#"<time datetime="{{ at }}" title="{{ exact }}" data-show="{{ show }}">{{ text }}</time>"#
+)]
+pub(super) struct Moment {
+    at: String,
+    exact: String,
+    show: &'static str,
+    text: String,
+}
+
+// It is rendered by a template that escapes what is inside.
+impl HtmlSafe for Moment {}
+
+impl Moment {
+    /// The time of day.
+    pub(super) fn clock(at: Timestamp) -> Self {
+        let text = utc(at, "%Y-%m-%d %H:%M:%S UTC");
+        Self { text, show: "clock", ..Self::empty(at) }
+    }
+
+    /// How far from now.
+    pub(super) fn from_now(at: Timestamp, now: Timestamp) -> Self {
+        Self { text: distance(at, now), show: "distance", ..Self::empty(at) }
+    }
+
+    fn empty(at: Timestamp) -> Self {
+        Self {
+            at: at.to_string(),
+            exact: utc(at, "%Y-%m-%d %H:%M:%S%.3f UTC"),
+            show: "",
+            text: String::new(),
+        }
+    }
+}
+
+fn utc(at: Timestamp, form: &str) -> String {
+    match jiff::Timestamp::from_millisecond(at.as_ms()) {
+        Ok(time) => time.strftime(form).to_string(),
+        Err(_) => at.to_string(),
+    }
+}
+
+/// How far a time is from now, in the largest unit that fits: `in 30 s`, `2 h ago`, `now`. The script counts on in the
+/// same words.
+fn distance(at: Timestamp, now: Timestamp) -> String {
+    let (ahead, behind) = (at.since(now), now.since(at));
+    match (ahead.as_secs(), behind.as_secs()) {
+        (0, 0) => "now".to_owned(),
+        (0, _) => format!("{} ago", span(behind)),
+        _ => format!("in {}", span(ahead)),
+    }
+}
+
+fn span(span: Duration) -> String {
+    match span.as_secs() {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3_600 => format!("{} min", s / 60),
+        s @ 3_600..172_800 => format!("{} h", s / 3_600),
+        s => format!("{} days", s / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distance_is_said_in_the_largest_unit_that_fits() {
+        let now = Timestamp::from_ms(1_000_000_000_000);
+        let check = |s: i64, said: &str| {
+            assert_eq!(distance(Timestamp::from_ms(now.as_ms() + s * 1_000), now), said);
+        };
+        check(0, "now");
+        check(30, "in 30 s");
+        check(-59, "59 s ago");
+        check(90, "in 1 min");
+        check(-7_200, "2 h ago");
+        check(3 * 86_400, "in 3 days");
+    }
+
+    #[test]
+    fn a_time_is_in_utc_until_the_script_knows_better() {
+        let html = Moment::clock(Timestamp::from_ms(1_796_115_600_000)).render().unwrap();
+        assert_eq!(
+            html,
+            r#"<time datetime="2026-12-01T09:00:00.000Z" title="2026-12-01 09:00:00.000 UTC" data-show="clock">2026-12-01 09:00:00 UTC</time>"#
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! `/admin`: whether all is well, in a few numbers.
+
+use std::time::Duration;
+
+use askama::Template;
+use axum::Extension;
+use axum::extract::State;
+use redeliver_core::Timestamp;
+
+use super::Console;
+use super::frame::{Frame, Place};
+use super::guard::Visitor;
+use super::moment::Moment;
+use super::page::{Answer, page};
+use super::queue::Show;
+use super::tally::Tally;
+
+/// How late the longest due may be before somebody should know.
+const LATE_AFTER: Duration = Duration::from_secs(60);
+
+/// Whether a number is good news.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Mood {
+    /// Nothing to do.
+    Muted,
+    /// It goes on by itself, but not all has arrived yet.
+    Warning,
+    /// Somebody has to look.
+    Alarm,
+}
+
+impl Mood {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Muted => "muted",
+            Self::Warning => "warning",
+            Self::Alarm => "alarm",
+        }
+    }
+}
+
+struct Card {
+    name: &'static str,
+    mood: &'static str,
+    number: String,
+    since: Option<Moment>,
+    /// What the number means for whoever reads it, so that colour alone says nothing.
+    meaning: &'static str,
+    href: String,
+}
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct Page {
+    frame: Frame,
+    cards: Vec<Card>,
+}
+
+/// `GET /admin`
+pub(super) async fn show(State(console): State<Console>, Extension(visitor): Extension<Visitor>) -> Answer {
+    let tally = Tally::take(&console.server.engine, visitor.caller.workspace.as_ref()).await?;
+    let cards = cards(&tally, console.server.engine.clock().now());
+    page(&Page { frame: Frame::around(&console, &visitor, Place::Overview), cards })
+}
+
+fn cards(tally: &Tally, now: Timestamp) -> Vec<Card> {
+    let card = |name, show: Show, number: String, (mood, meaning): (Mood, _)| Card {
+        name,
+        mood: mood.class(),
+        number,
+        since: None,
+        meaning,
+        href: show.href(),
+    };
+    let (pending, failed) = (tally.pending.count, tally.failed.count);
+    let lateness = tally.oldest_due_at.map(|at| now.since(at));
+    vec![
+        card("Pending e-mails", Show::Pending, tally.pending.to_string(), pending_mood(pending)),
+        card("Failed e-mails", Show::Failed, tally.failed.to_string(), failed_mood(failed)),
+        card("Due now", Show::Pending, tally.due.to_string(), due_mood(tally.due.count)),
+        Card {
+            since: tally.oldest_due_at.map(|at| Moment::from_now(at, now)),
+            ..card("Oldest due", Show::Pending, "none".to_owned(), lateness_mood(lateness))
+        },
+        card(
+            "Delivered, kept",
+            Show::Delivered,
+            tally.delivered.to_string(),
+            (Mood::Muted, "kept for a while, then deleted"),
+        ),
+    ]
+}
+
+fn pending_mood(count: u64) -> (Mood, &'static str) {
+    match count {
+        0 => (Mood::Muted, "healthy: nothing waits"),
+        _ => (Mood::Warning, "on their way, tried again by themselves"),
+    }
+}
+
+fn failed_mood(count: u64) -> (Mood, &'static str) {
+    match count {
+        0 => (Mood::Muted, "healthy: none given up"),
+        _ => (Mood::Alarm, "given up: retry or dismiss them"),
+    }
+}
+
+fn due_mood(count: u64) -> (Mood, &'static str) {
+    match count {
+        0 => (Mood::Muted, "nothing to send this moment"),
+        _ => (Mood::Muted, "going out as soon as there is room"),
+    }
+}
+
+fn lateness_mood(lateness: Option<Duration>) -> (Mood, &'static str) {
+    match lateness {
+        None => (Mood::Muted, "nothing is late"),
+        Some(late) if late <= LATE_AFTER => (Mood::Muted, "on time"),
+        Some(_) => (Mood::Warning, "late: is a worker running?"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tally::Amount;
+    use super::*;
+
+    #[test]
+    fn cards_are_muted_when_healthy_warn_of_the_pending_and_alarm_for_the_failed() {
+        let now = Timestamp::from_ms(1_000_000_000);
+        let moods = |pending, failed, late_s: Option<u64>| {
+            let amount = |count| Amount { count, is_least: false };
+            let tally = Tally {
+                pending: amount(pending),
+                failed: amount(failed),
+                oldest_due_at: late_s.map(|s| now.minus(Duration::from_secs(s))),
+                ..Tally::default()
+            };
+            cards(&tally, now).iter().map(|card| card.mood).collect::<Vec<_>>()
+        };
+        assert_eq!(moods(0, 0, None), ["muted"; 5]);
+        assert_eq!(moods(3, 0, Some(1)), ["warning", "muted", "muted", "muted", "muted"]);
+        assert_eq!(moods(0, 1, None), ["muted", "alarm", "muted", "muted", "muted"]);
+        assert_eq!(moods(3, 1, Some(61)), ["warning", "alarm", "muted", "warning", "muted"]);
+    }
+}
