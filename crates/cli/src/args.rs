@@ -1,11 +1,14 @@
 //! The command line as it is written.
 
+pub mod sink;
+
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ArgGroup, Parser, Subcommand};
 
 use crate::config::{StoreUrl, profiles};
+pub use sink::SinkArgs;
 
 /// Takes over every outbound message that must not be lost.
 ///
@@ -34,6 +37,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Measure how fast this machine and a store are
     Bench(BenchArgs),
+    /// Receive mails on this machine, send none, and fail as told
+    Sink(SinkArgs),
     /// Print the version
     Version,
 }

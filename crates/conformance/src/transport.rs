@@ -4,7 +4,7 @@ pub mod carry;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use redeliver_core::Content;
+use redeliver_core::{AttemptId, Content, Message};
 use redeliver_engine::transport::Transport;
 
 /// A transport, and a peer at its other end that behaves as it is told.
@@ -19,6 +19,12 @@ pub trait TransportRig: Send + Sync {
     /// What the peer has been brought so far, whatever it answered, in order. A peer that is away sees nothing; a
     /// silent one may see something or nothing.
     async fn seen(&self) -> Vec<Seen>;
+
+    /// By what the receiver can tell this carrying from others: its attempt id, unless the protocol has a name for
+    /// each message that must not change from try to try.
+    fn name_of(&self, message: &Message) -> String {
+        AttemptId::of(message).to_string()
+    }
 
     /// The n-th thing to carry, with whatever target and attributes the transport needs.
     fn content(&self, n: u32) -> Content {
@@ -44,7 +50,7 @@ pub enum Manner {
 /// One carrying as the peer saw it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// The attempt id that came with it.
+    /// The attempt id that came with it, or whatever else names it: see [`TransportRig::name_of`].
     pub attempt_id: Option<String>,
     /// The bytes, where the transport carries them as they are; `None` where it makes something else of them.
     pub bytes: Option<Bytes>,

@@ -40,11 +40,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 impl Control {
-    /// Connects to the sink at this address.
+    /// Connects to the sink at this address, and sees that it is one.
     pub async fn connect(at: SocketAddr) -> Result<Self, ControlError> {
-        let stream =
-            within(TcpStream::connect(at)).await.map_err(|error| ControlError::Unreachable { at, error })?;
-        Ok(Self { stream: BufReader::new(stream) })
+        let connected = within(TcpStream::connect(at)).await;
+        let stream = connected.map_err(|error| ControlError::Unreachable { at, error })?;
+        let mut control = Self { stream: BufReader::new(stream) };
+        // A sink that minds greetings waits only briefly for whoever has a private command.
+        control.list(Some(0)).await?;
+        Ok(control)
     }
 
     /// Begins another script, and gives it back as it was understood. Rules may be on several lines.

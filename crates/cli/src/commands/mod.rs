@@ -7,6 +7,7 @@ mod doctor;
 mod policy;
 mod serve;
 mod show;
+mod sink;
 mod version;
 
 use std::path::Path;
@@ -28,6 +29,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Policy(command) => policy::run(&command),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Sink(args) => sink::run(args),
         Command::Version => version::run(),
     }
 }
