@@ -3,3 +3,4 @@
 //! An adapter carries once and reports; it never retries by itself, and adapters never import one another.
 
 pub mod scripted;
+pub mod smtp;
