@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::change::{Audit, Change};
 use crate::event::{Event, Kind};
-use crate::message::{Lease, Message, State};
+use crate::message::{Fate, Lease, Message, State};
 use crate::planted::{self, Bug};
 use crate::route::Route;
 use crate::time::Timestamp;
@@ -91,6 +91,8 @@ fn retry(message: &Message, route: &Route, now: Timestamp) -> Result<(Message, K
     next.losses = 0;
     next.unconfirmed = 0;
     next.last_error = None;
+    // Who has it keeps it; everybody else is tried again, those who were refused included.
+    next.recipients.retain(|known| known.fate == Fate::Delivered);
     if next.is_expired(now) {
         next.expires_at = None;
     }
