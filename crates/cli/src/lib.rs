@@ -5,7 +5,9 @@ mod commands;
 pub mod config;
 mod drive;
 pub mod exit;
+mod http;
 mod logging;
+mod reach;
 mod signals;
 mod wire;
 

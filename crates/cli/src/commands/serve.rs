@@ -9,6 +9,7 @@ use redeliver_engine::Engine;
 use redeliver_engine::emit::Telemetry;
 use redeliver_engine::stop::stop_pair;
 use redeliver_engine::store::Filter;
+use redeliver_server::metrics::Metrics;
 
 use super::check::travels;
 use super::load_config;
@@ -17,9 +18,10 @@ use crate::config::problem::counted;
 use crate::config::{Config, Durability, Loaded, StoreUrl};
 use crate::drive::drive;
 use crate::exit::{FAILED, Told};
+use crate::http::Http;
 use crate::logging;
 use crate::signals::Signals;
-use crate::wire::wire;
+use crate::wire::wire_with_access;
 
 /// Messages left behind that are counted one by one.
 const LEFT_COUNTED_MAX: usize = 1_000;
@@ -46,10 +48,18 @@ async fn serve(Loaded { config, warnings, .. }: &Loaded) -> anyhow::Result<()> {
     for warning in warnings {
         tracing::warn!(event = "config.doubted", "{warning}");
     }
-    let engine = wire(config, Arc::new(Telemetry))?;
+    let metrics = Metrics::install();
+    let (engine, access) = wire_with_access(config, Arc::new(Telemetry))?;
+    let http = Http::open(config, &engine, access, metrics).await?;
     tell_start(config, &engine);
+    http.tell_start();
     let (stopper, stop) = stop_pair();
-    let running = drive(&engine, &stopper, stop);
+    let answering = http.answer(stop.clone());
+    let running = async {
+        // Whoever asks is answered for as long as the engine runs; when it stops, both do.
+        let (ended, ()) = tokio::join!(drive(&engine, &stopper, stop), answering);
+        ended
+    };
     tokio::pin!(running);
     let drain_timeout = config.engine.drain_timeout;
     tokio::select! {

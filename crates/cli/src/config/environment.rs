@@ -5,8 +5,14 @@ use std::collections::BTreeSet;
 use super::problem::{Findings, Place};
 use super::source::{Entry, Node, Table, Value};
 
-/// Names that stand for a key without spelling it. The spelled-out name wins over them.
-pub const ALIASES: &[(&str, &[&str])] = &[("DATABASE_URL", &["store", "url"])];
+/// Names that stand for a key without spelling it. The spelled-out name wins over them. Those of a transport say
+/// something about one that the config has, and make none.
+pub const ALIASES: &[(&str, &[&str])] = &[
+    ("DATABASE_URL", &["store", "url"]),
+    ("HTTP_PORT", &["http", "port"]),
+    ("REDELIVER_ADMIN_KEY", &["http", "admin_key"]),
+    ("SMTP_URL", &["transports", "smtp", "url"]),
+];
 
 const PREFIX: &str = "REDELIVER_";
 const BETWEEN: &str = "__";
@@ -20,7 +26,8 @@ pub type Variables = Vec<(String, String)>;
 pub fn lay_over(table: &mut Table, variables: &Variables) {
     let said = || variables.iter().filter(|(_, value)| !value.is_empty());
     for (alias, path) in ALIASES {
-        if let Some((name, value)) = said().find(|(name, _)| name == alias) {
+        let is_there = path.len() < 3 || has(table, &path[..path.len() - 1]);
+        if let Some((name, value)) = said().find(|(name, _)| name == alias && is_there) {
             put(table, path, name, value);
         }
     }
@@ -44,6 +51,15 @@ pub fn warn_of_slips(variables: &Variables, known: &BTreeSet<String>, findings: 
             let slip = format!("it is not used: {key} is spelled {PREFIX}{right}");
             findings.warning(&Place::Variable(name.as_str().into()), slip);
         }
+    }
+}
+
+/// Whether there is a table at this path.
+fn has(table: &Table, path: &[&str]) -> bool {
+    let Some((first, rest)) = path.split_first() else { return true };
+    match table.get(first) {
+        Some(Entry { node: Node { value: Value::Table(inner), .. }, .. }) => has(inner, rest),
+        _ => false,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod engine;
 pub mod environment;
+mod http;
 mod log;
 mod policies;
 pub mod problem;
@@ -28,6 +29,7 @@ use profiles::Profile;
 use reader::{Located, Reader, Reading};
 use source::{Table, Text};
 
+pub use http::HttpConfig;
 pub use log::{LogConfig, LogFormat};
 pub use policies::warnings as policy_warnings;
 pub use routes::RouteConfig;
@@ -41,6 +43,8 @@ pub struct Config {
     pub store: StoreConfig,
     /// How an instance paces itself.
     pub engine: Settings,
+    /// Where the API answers.
+    pub http: HttpConfig,
     /// What is written to standard error.
     pub log: LogConfig,
     /// What carries messages out.
@@ -102,6 +106,7 @@ fn lay(sources: &Sources, findings: &Findings) -> Table {
 fn read(reader: &Reader<'_>) -> Config {
     let store = reader.section("store", store::read);
     let engine = reader.section("engine", engine::read);
+    let http = reader.section("http", http::read);
     let log = reader.section("log", log::read);
     let transports = reader.named("transports", |_, reader| transports::read(reader));
     let policies = reader.named("policies", |_, reader| policies::read(reader));
@@ -111,7 +116,7 @@ fn read(reader: &Reader<'_>) -> Config {
     if !routes.is_empty() && !reader.findings().has_errors() {
         warn_of_unused(&transports, &policies, &routes, reader.findings());
     }
-    Config { store, engine, log, transports: values(transports), policies: values(policies), routes }
+    Config { store, engine, http, log, transports: values(transports), policies: values(policies), routes }
 }
 
 fn warn_of_unused(

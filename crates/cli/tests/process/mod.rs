@@ -80,7 +80,8 @@ impl Place {
     fn command(&self, args: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_redeliver"));
         command.args(args.split_whitespace()).current_dir(self.dir.path()).env_clear();
-        command.envs(self.variables.iter().copied());
+        // Several of these run at once: each answers on a port of its own.
+        command.env("HTTP_PORT", "0").envs(self.variables.iter().copied());
         // Where an instrumented process writes down which lines it reached.
         command.envs(std::env::var_os("LLVM_PROFILE_FILE").map(|file| ("LLVM_PROFILE_FILE", file)));
         command

@@ -81,6 +81,12 @@ impl AdminKey {
     }
 }
 
+impl PartialEq for AdminKey {
+    fn eq(&self, other: &Self) -> bool {
+        is_same(&self.0, &other.0)
+    }
+}
+
 impl std::fmt::Debug for AdminKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("AdminKey(…)")

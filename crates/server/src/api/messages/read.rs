@@ -93,7 +93,7 @@ pub(super) fn check_key(key: &str) -> Result<(), String> {
 }
 
 /// What is wrong with a workspace's name, if anything is.
-pub(crate) fn check_workspace(name: &str) -> Result<(), String> {
+pub fn check_workspace(name: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     if name.is_empty() || name.len() > WORKSPACE_BYTES_MAX || !name.bytes().all(fits) {
         return Err(format!("has 1 to {WORKSPACE_BYTES_MAX} letters, digits, \"_\", \".\" and \"-\""));

@@ -1,0 +1,46 @@
+//! `redeliver keys` as it is written.
+
+use clap::Subcommand;
+use clap::builder::PossibleValuesParser;
+
+use super::ConfigArgs;
+
+/// `redeliver keys`
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key and print it: it is shown this once
+    Create {
+        /// What people call it
+        #[arg(long)]
+        name: String,
+        /// What it may do, each also what those before it may
+        #[arg(long, value_parser = PossibleValuesParser::new(["viewer", "sender", "operator", "admin"]))]
+        role: String,
+        /// The only workspace that it reaches; without it, all of them
+        #[arg(long)]
+        workspace: Option<String>,
+        /// Which config.
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the keys, without their secrets
+    List {
+        /// Which config.
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a key worthless from now on
+    Revoke {
+        /// The key's id, as `redeliver keys list` shows it
+        id: String,
+        /// Which config.
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+}

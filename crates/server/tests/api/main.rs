@@ -1,0 +1,13 @@
+//! The HTTP API as callers have it: real requests through the whole router, over the reference store.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
+
+mod description;
+mod keys;
+mod limits;
+mod messages;
+mod ndjson;
+mod operate;
+mod outbox;
+mod rig;
+mod rights;
+mod socket;

@@ -1,0 +1,122 @@
+//! What people do, and what outside workers report.
+
+use serde_json::json;
+
+use crate::rig::Rig;
+
+#[tokio::test]
+async fn a_dead_message_is_looked_into_put_away_brought_back_and_started_over() {
+    let rig = Rig::running().await;
+    let id = rig.accept(r#"{"route": "email", "payload": "refuse"}"#).await;
+    let dead = rig.until(&id, "dead").await;
+    assert_eq!((&dead["dead_reason"], &dead["last_error"]["code"]), (&json!("refused"), &json!("550")));
+    let history = rig.get(&format!("/v1/messages/{id}/attempts")).await.json();
+    assert_eq!(history["items"][0]["outcome"], "refused");
+    assert_eq!(history["items"][0]["attempt_id"], format!("{id}.0.1"));
+    let why = rig.get(&format!("/v1/messages/{id}/explain")).await.json();
+    assert!(why["sentence"].as_str().unwrap().contains("given up"), "{why}");
+    let act = async |action: &str| rig.post(&format!("/v1/messages/{id}/{action}"), "").await;
+    assert_eq!(act("restore").await.status, 409);
+    assert!(!act("dismiss").await.json()["dismissed_at"].is_null());
+    assert_eq!(rig.get("/v1/messages").await.json()["items"], json!([]));
+    assert_eq!(rig.get("/v1/messages?with_dismissed=true").await.json()["items"][0]["id"], id);
+    assert_eq!(act("restore").await.status, 200);
+    assert_eq!(act("cancel").await.status, 409);
+    assert_eq!(act("retry").await.status, 200);
+    assert_eq!(rig.until(&id, "dead").await["attempts"], 1, "a fresh budget");
+}
+
+#[tokio::test]
+async fn a_cancel_says_whether_the_message_may_still_go_out() {
+    let rig = Rig::running().await;
+    let later = rig.accept(r#"{"route": "email", "payload": 1, "due_at": "2999-01-01T00:00:00Z"}"#).await;
+    let answer = rig.post(&format!("/v1/messages/{later}/cancel"), "").await;
+    assert_eq!((answer.status.as_u16(), &answer.json()["status"]), (200, &json!("cancelled")));
+    let hangs = rig.accept(r#"{"route": "email", "payload": "hang"}"#).await;
+    rig.until(&hangs, "sending").await;
+    let answer = rig.post(&format!("/v1/messages/{hangs}/cancel"), "").await;
+    assert_eq!((answer.status.as_u16(), &answer.json()["status"]), (202, &json!("sending")));
+}
+
+#[tokio::test]
+async fn a_report_counts_once_and_another_attempts_changes_nothing() {
+    let rig = Rig::running().await;
+    let id = rig.accept(r#"{"route": "email", "payload": "hand_off"}"#).await;
+    let attempt = rig.until(&id, "handed_off").await["attempt_id"].as_str().unwrap().to_owned();
+    let report = async |json: String| rig.post(&format!("/v1/messages/{id}/report"), &json).await;
+    let other = report(format!(r#"{{"attempt_id": "{id}.0.9", "outcome": "delivered"}}"#)).await.json();
+    assert_eq!((&other["applied"], &other["message"]["status"]), (&json!(false), &json!("handed_off")));
+    let json = format!(
+        r#"{{"attempt_id": "{attempt}", "outcome": "failed", "error": "busy", "error_code": "EBUSY", "retry_after": "1h"}}"#
+    );
+    let told = report(json).await.json();
+    assert_eq!((&told["applied"], &told["message"]["status"]), (&json!(true), &json!("retrying")));
+    assert_eq!(told["message"]["last_error"], json!({"code": "EBUSY", "text": "busy"}));
+    assert_eq!(report(r#"{"outcome": "delivered"}"#.to_owned()).await.json()["applied"], false);
+    for (json, field) in [
+        ("{}", "outcome"),
+        (r#"{"outcome": "lost"}"#, "outcome"),
+        (r#"{"outcome": "failed", "retry_after": "soon"}"#, "retry_after"),
+    ] {
+        let answer = report(json.to_owned()).await;
+        assert_eq!(
+            (answer.status.as_u16(), &answer.json()["errors"][0]["field"]),
+            (422, &json!(field)),
+            "{json}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_paused_route_says_so_and_its_messages_wait() {
+    let rig = Rig::running().await;
+    let paused = rig.post("/v1/routes/email/pause", "").await.json();
+    assert_eq!((&paused["name"], &paused["paused"]), (&json!("email"), &json!(true)));
+    let id = rig.accept(r#"{"route": "email", "payload": 1}"#).await;
+    rig.until(&id, "held").await;
+    let why = rig.get(&format!("/v1/messages/{id}/explain")).await.json();
+    assert!(
+        why["gates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|gate| gate["gate"] == "pause:route:email" && gate["open"] == false),
+        "{why}"
+    );
+    let routes = rig.get("/v1/routes").await.json();
+    assert_eq!(
+        routes["items"].as_array().unwrap().iter().map(|route| &route["paused"]).collect::<Vec<_>>(),
+        [&json!(true), &json!(false)]
+    );
+    assert_eq!(rig.post("/v1/routes/email/resume", "").await.json()["paused"], false);
+    rig.until(&id, "delivered").await;
+    assert_eq!(rig.post("/v1/routes/fax/pause", "").await.status, 404);
+}
+
+#[tokio::test]
+async fn what_stands_where_is_counted() {
+    let rig = Rig::still();
+    rig.accept(r#"{"route": "email", "payload": 1}"#).await;
+    rig.accept(r#"{"route": "sms", "payload": 1, "attempts": 3}"#).await;
+    let stats = rig.get("/v1/stats").await.json();
+    assert_eq!((&stats["total"]["due"], &stats["total"]["dead"]), (&json!(1), &json!(1)));
+    assert_eq!(stats["routes"]["sms"]["dead_by_reason"]["attempts_exhausted"], 1);
+    let metrics = rig.call("GET", "/metrics", None, "").await;
+    assert_eq!(metrics.status, 200);
+    for line in [
+        "redeliver_due{route=\"email\",lane=\"medium\"} 1",
+        "redeliver_messages{route=\"email\",lane=\"medium\",state=\"waiting\"} 1",
+        "redeliver_dead{route=\"sms\",lane=\"medium\",reason=\"attempts_exhausted\"} 1",
+    ] {
+        assert!(metrics.text.contains(line), "{line} in:\n{}", metrics.text);
+    }
+}
+
+#[tokio::test]
+async fn readiness_says_what_a_commit_is_worth() {
+    let rig = Rig::still();
+    assert_eq!(rig.call("GET", "/healthz", None, "").await.json()["status"], "alive");
+    let ready = rig.call("GET", "/readyz", None, "").await.json();
+    assert_eq!((&ready["status"], &ready["durability"]), (&json!("ready"), &json!("memory")));
+    assert!(ready["warning"].as_str().unwrap().contains("gone when this process ends"));
+}
