@@ -1,13 +1,26 @@
 //! The command line as it is written.
 
+pub mod keys;
+pub mod messages;
+pub mod reach;
+pub mod send;
 pub mod sink;
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ArgGroup, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::config::{StoreUrl, profiles};
+
+pub use keys::KeysCommand;
+pub use messages::{
+    ActArgs, ExplainArgs, ExportArgs, ImportArgs, ListArgs, RouteArgs, RoutesCommand, ShowArgs, StatsArgs,
+    TailArgs,
+};
+pub use reach::{FilterArgs, OutputArgs, ReachArgs};
+pub use send::{AboutArgs, MailArgs, SendArgs};
 pub use sink::SinkArgs;
 
 /// Takes over every outbound message that must not be lost.
@@ -26,6 +39,34 @@ pub struct Args {
 pub enum Command {
     /// Carry messages out until told to stop
     Serve(ServeArgs),
+    /// Have a message accepted: a mail by flags, a kept mail, or JSON
+    Send(Box<SendArgs>),
+    /// List the newest messages
+    List(ListArgs),
+    /// Show a message and what happened to it
+    Show(ShowArgs),
+    /// Explain why a message is where it is, and when it can go out
+    Explain(ExplainArgs),
+    /// Start messages over, with a fresh budget of tries, due now
+    Retry(ActArgs),
+    /// Stop messages before they go out
+    Cancel(ActArgs),
+    /// Put dead messages away, out of counts and lists
+    Dismiss(ActArgs),
+    /// Bring dismissed messages back
+    Restore(ActArgs),
+    /// Follow the newest 500 messages as they come and change, until Ctrl-C
+    Tail(TailArgs),
+    /// Have the messages of a file accepted; run it again after it was cut short: a key is accepted once
+    Import(ImportArgs),
+    /// Write out messages and all that they carry, as import takes them; without --status, those that are delivered or
+    /// cancelled are left out, because importing them would send them again
+    Export(ExportArgs),
+    /// List, pause and resume routes
+    #[command(subcommand)]
+    Routes(RoutesCommand),
+    /// Count the messages of each route
+    Stats(StatsArgs),
     /// Watch ten messages fail, be retried and end, in half a minute
     Demo(DemoArgs),
     /// Check a config and sum it up
@@ -33,12 +74,26 @@ pub enum Command {
     /// Show when messages are retried
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Make, list and revoke the keys of the API
+    #[command(subcommand)]
+    Keys(KeysCommand),
     /// Look whether a store and what is in it are well
     Doctor(DoctorArgs),
     /// Measure how fast this machine and a store are
     Bench(BenchArgs),
     /// Receive mails on this machine, send none, and fail as told
     Sink(SinkArgs),
+    /// Print what a shell needs to complete this command line
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write one for each command
+    Man {
+        /// The directory to write them to
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Print the version
     Version,
 }

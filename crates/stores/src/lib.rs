@@ -3,4 +3,4 @@
 mod encode;
 pub mod sqlite;
 
-pub use sqlite::{Durability, Integrity, OpenError, OpenOptions, Role, Sqlite, SyncSqlite};
+pub use sqlite::{Durability, Integrity, OpenError, OpenOptions, Role, Sqlite, SyncSqlite, is_held};

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, Table, presets};
 use redeliver_core::policy::{Backoff, Bounds, Jitter};
 use redeliver_core::time::show_span;
+
+use crate::logging::wants_colour;
 
 /// A shortest and a longest span, or the one that both are.
 pub(super) fn bounds(bounds: Bounds) -> String {
@@ -48,8 +50,11 @@ pub(super) fn bar(bounds: Bounds, whole: Duration) -> String {
 }
 
 /// A table without lines, its columns two spaces apart and these of them aligned to the right.
-pub(super) fn table(header: &[&str], right: &[usize], rows: Vec<Vec<String>>) -> String {
+pub(super) fn table(header: &[&str], right: &[usize], rows: Vec<Vec<impl Into<Cell>>>) -> String {
     let mut table = Table::new();
+    if !wants_colour(&std::io::stdout()) {
+        table.force_no_tty();
+    }
     table.load_preset(presets::NOTHING).set_header(header).add_rows(rows);
     for (i, column) in table.column_iter_mut().enumerate() {
         column.set_padding((2, 0));

@@ -51,7 +51,7 @@ use errors::{Fault, open_error, store_error};
 pub use inline::Inline;
 pub use insert::insert_in;
 pub use integrity::Integrity;
-pub use open::{Durability, OpenOptions, Role};
+pub use open::{Durability, OpenOptions, Role, is_held};
 pub use threads::Threads;
 
 /// A store in a SQLite file, with threads of its own.

@@ -83,6 +83,13 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
+/// Whether an engine holds the store in this file at this moment.
+pub fn is_held(path: &Path) -> bool {
+    // Without the file, nobody has ever held it.
+    let Ok(file) = File::open(lock_path(path)) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+}
+
 fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");

@@ -1,0 +1,172 @@
+//! The commands that look at messages and do something about them, as they are written.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args as ArgGroup, Subcommand};
+use redeliver_core::time::parse_span;
+
+use super::reach::{FilterArgs, OutputArgs, ReachArgs};
+
+/// `redeliver list`
+#[derive(Debug, ArgGroup)]
+pub struct ListArgs {
+    /// Which messages.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// At most so many, the newest
+    #[arg(long, value_name = "COUNT", default_value_t = 50, conflicts_with = "all",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: u64,
+    /// All of them, however many there are
+    #[arg(long)]
+    pub all: bool,
+    /// Leave out whom a mail is for and what it is about, which takes a look at each message
+    #[arg(long, conflicts_with = "json")]
+    pub brief: bool,
+    /// Who reads it.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver show`
+#[derive(Debug, ArgGroup)]
+pub struct ShowArgs {
+    /// The message's id, or as much of its beginning as tells it from the others
+    pub id: String,
+    /// Show all that it carries
+    #[arg(long)]
+    pub content: bool,
+    /// Who reads it.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Where it is.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver explain`
+#[derive(Debug, ArgGroup)]
+pub struct ExplainArgs {
+    /// The message's id, or as much of its beginning as tells it from the others
+    pub id: String,
+    /// Who reads it.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Where it is.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver retry`, `cancel`, `dismiss` and `restore`
+#[derive(Debug, ArgGroup)]
+pub struct ActArgs {
+    /// The messages' ids, or as much of their beginnings as tells them from the others; - reads them from standard
+    /// input, a line each
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Print a line of JSON for each message
+    #[arg(long)]
+    pub json: bool,
+    /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver tail`
+#[derive(Debug, ArgGroup)]
+pub struct TailArgs {
+    /// Which messages.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// How many to begin with
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10)]
+    pub lines: usize,
+    /// How often to look
+    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = read_span)]
+    pub every: Duration,
+    /// Who reads it.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver import`
+#[derive(Debug, ArgGroup)]
+pub struct ImportArgs {
+    /// Messages as the API takes them, a line of JSON each; - for standard input
+    pub file: PathBuf,
+    /// Print a line of JSON for each line of the file
+    #[arg(long)]
+    pub json: bool,
+    /// Where to.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver export`
+#[derive(Debug, ArgGroup)]
+pub struct ExportArgs {
+    /// Which messages.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// A new file to write to; without it, standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver routes`
+#[derive(Debug, Subcommand)]
+pub enum RoutesCommand {
+    /// List the routes, and which of them are paused
+    List {
+        /// Who reads it.
+        #[command(flatten)]
+        output: OutputArgs,
+        /// Where they are.
+        #[command(flatten)]
+        reach: ReachArgs,
+    },
+    /// Stop everything of a route until it is resumed
+    Pause(RouteArgs),
+    /// Let everything of a route go again
+    Resume(RouteArgs),
+}
+
+/// `redeliver routes pause` and `resume`
+#[derive(Debug, ArgGroup)]
+pub struct RouteArgs {
+    /// The route's name
+    pub name: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where it is.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver stats`
+#[derive(Debug, ArgGroup)]
+pub struct StatsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// Reads a span that somebody can wait for.
+pub fn read_span(text: &str) -> Result<Duration, String> {
+    let span = parse_span(text).map_err(|error| error.to_string())?;
+    if span.is_zero() { Err("must be longer than nothing".to_owned()) } else { Ok(span) }
+}

@@ -1,0 +1,78 @@
+//! How commands are told where the messages are, which of them are meant, and how to show them.
+
+use std::path::PathBuf;
+
+use clap::Args as ArgGroup;
+use clap::builder::PossibleValuesParser;
+use redeliver_core::Lane;
+use redeliver_core::status::Status;
+
+use super::ConfigArgs;
+use crate::config::StoreUrl;
+
+/// Where the messages are: with a server, or in a store that no server holds.
+#[derive(Debug, Clone, Default, ArgGroup)]
+#[command(next_help_heading = "Where the messages are")]
+pub struct ReachArgs {
+    /// The server, such as http://127.0.0.1:8086; without it, REDELIVER_URL
+    #[arg(long, value_name = "URL", conflicts_with = "store")]
+    pub url: Option<String>,
+    /// A file with the key for the server; without it, the key in REDELIVER_KEY
+    #[arg(long, value_name = "FILE", conflicts_with = "store")]
+    pub key_file: Option<PathBuf>,
+    /// A store that no server holds; without it and without a URL, that of the config
+    #[arg(long, value_name = "sqlite:FILE", value_parser = StoreUrl::parse)]
+    pub store: Option<StoreUrl>,
+    /// Which config.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+}
+
+/// Who reads what a command prints.
+#[derive(Debug, Clone, Copy, Default, ArgGroup)]
+pub struct OutputArgs {
+    /// Print JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Show times as they are, in UTC, rather than how far away they are
+    #[arg(long, conflicts_with = "json")]
+    pub utc: bool,
+}
+
+/// Which messages.
+#[derive(Debug, Clone, Default, ArgGroup)]
+pub struct FilterArgs {
+    /// Only those that stand there
+    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(Status::ALL.map(Status::name)))]
+    pub status: Option<String>,
+    /// Only those of this route
+    #[arg(long, value_name = "NAME")]
+    pub route: Option<String>,
+    /// Only those of this workspace
+    #[arg(long, value_name = "NAME")]
+    pub workspace: Option<String>,
+    /// Only those of this priority
+    #[arg(long, value_name = "PRIORITY", value_parser = PossibleValuesParser::new(Lane::ALL.map(Lane::name)))]
+    pub priority: Option<String>,
+    /// Only the one that its sender calls so
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    /// Dead ones that were put away, too
+    #[arg(long)]
+    pub with_dismissed: bool,
+}
+
+impl FilterArgs {
+    /// What is said, as the API's list takes it.
+    pub fn params(&self) -> Vec<(&'static str, &str)> {
+        let said = [
+            ("status", self.status.as_deref()),
+            ("route", self.route.as_deref()),
+            ("workspace", self.workspace.as_deref()),
+            ("priority", self.priority.as_deref()),
+            ("key", self.key.as_deref()),
+            ("with_dismissed", self.with_dismissed.then_some("true")),
+        ];
+        said.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
