@@ -121,6 +121,17 @@ fn a_transaction_that_a_power_cut_could_undo_is_turned_away_unless_the_caller_kn
 }
 
 #[test]
+fn a_connection_that_was_there_before_the_store_finds_its_tables() {
+    let place = Place::new();
+    let mut db = place.application();
+    db.execute_batch("CREATE TABLE orders (number INTEGER)").unwrap();
+    let _engine = place.engine().unwrap();
+
+    let transaction = db.transaction().unwrap();
+    insert_in(&transaction, vec![row(message(0))], Durability::Full).unwrap();
+}
+
+#[test]
 fn a_database_that_is_no_store_is_said_to_be_none() {
     let mut db = Connection::open_in_memory().unwrap();
     let transaction = db.transaction().unwrap();

@@ -37,7 +37,8 @@ fn insert_durably(db: &Connection, rows: &[NewRow], durability: Durability) -> R
                 .to_owned(),
         ));
     }
-    if !db.table_exists(None, "redeliver_messages")? {
+    let mut is_store = db.prepare_cached(include_str!("sql/is_store.sql"))?;
+    if !is_store.query_row([], |row| row.get(0))? {
         return Err(Fault::Unfit("this database isn't a store yet; open it as one first".to_owned()));
     }
     insert(db, rows)
