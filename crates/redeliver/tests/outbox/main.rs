@@ -1,5 +1,5 @@
 //! The promises of the library, each kept before a real database file and a mail server that fails on purpose.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here is the test's failure")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod desk;
 mod handles;
