@@ -5,55 +5,95 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use redeliver_core::{Name, Timestamp};
+use redeliver_engine::access::Access;
 use redeliver_engine::clock::{Clock, WallClock};
-use redeliver_engine::emit::Observer;
+use redeliver_engine::emit::{Observer, Telemetry};
 use redeliver_engine::memory::MemoryStore;
 use redeliver_engine::store::Store;
 use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line};
 use redeliver_stores::{Durability as SqliteDurability, OpenError, OpenOptions, Role, Sqlite};
 use redeliver_transports::scripted::ScriptedTransport;
+use redeliver_transports::smtp::SmtpTransport;
 
 use crate::config::{Config, Durability, StoreConfig, StoreUrl, TransportConfig};
 
 /// An engine over everything that the config names. It does nothing yet.
 pub fn wire(config: &Config, observer: Arc<dyn Observer>) -> anyhow::Result<Arc<Engine>> {
-    let (store, last_time) = open_store(&config.store)?;
-    let clock: Arc<dyn Clock> = WallClock::new(last_time);
+    engine(config, &open_store(&config.store, Role::Engine)?, observer)
+}
+
+/// The same, with what its store knows of keys and sessions.
+pub fn wire_with_access(
+    config: &Config,
+    observer: Arc<dyn Observer>,
+) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>)> {
+    let opened = open_store(&config.store, Role::Engine)?;
+    Ok((engine(config, &opened, observer)?, opened.access))
+}
+
+/// An engine to accept messages, to look at them and to operate on them, but to carry none; and who may come in.
+pub fn wire_beside(config: &Config) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>)> {
+    let opened = open_store(&config.store, Role::Client)?;
+    Ok((engine(config, &opened, Arc::new(Telemetry))?, opened.access))
+}
+
+/// A store, as the ports have it.
+struct Opened {
+    store: Arc<dyn Store>,
+    access: Arc<dyn Access>,
+    /// The latest time that it has seen.
+    last_time: Timestamp,
+}
+
+fn engine(config: &Config, opened: &Opened, observer: Arc<dyn Observer>) -> anyhow::Result<Arc<Engine>> {
+    let clock: Arc<dyn Clock> = WallClock::new(opened.last_time);
     let transports: HashMap<Name, Arc<dyn Transport>> = config
         .transports
         .iter()
-        .map(|(name, config)| (name.clone(), transport(name, config, &clock)))
-        .collect();
+        .map(|(name, config)| Ok((name.clone(), transport(name, config, &clock)?)))
+        .collect::<anyhow::Result<_>>()?;
     let line = |route: &redeliver_core::Route| {
         Line::new(route.clone(), &transports, Vec::new())
             .map_err(|missing| anyhow!("route {} names no transport {missing}", route.name))
     };
     let lines = config.routes.values().map(|config| line(&config.route)).collect::<anyhow::Result<_>>()?;
+    let store = Arc::clone(&opened.store);
     Ok(Arc::new(Engine::new(store, clock, observer, config.engine.clone(), lines)))
 }
 
-/// The store, opened to carry messages out of it, and the latest time that it has seen.
-fn open_store(config: &StoreConfig) -> anyhow::Result<(Arc<dyn Store>, Timestamp)> {
+fn open_store(config: &StoreConfig, role: Role) -> anyhow::Result<Opened> {
     match &config.url {
-        StoreUrl::Memory => Ok((Arc::new(MemoryStore::default()), Timestamp::default())),
+        StoreUrl::Memory => {
+            let store = Arc::new(MemoryStore::default());
+            Ok(Opened { store: store.clone(), access: store, last_time: Timestamp::default() })
+        }
         StoreUrl::Sqlite(path) => {
             let durability = match config.durability {
                 Durability::Full => SqliteDurability::Full,
                 Durability::Relaxed => SqliteDurability::Relaxed,
             };
-            let options = OpenOptions { role: Role::Engine, durability, ..OpenOptions::default() };
-            let store = Sqlite::open(path, options).map_err(with_advice)?;
+            let options = OpenOptions { role, durability, ..OpenOptions::default() };
+            let store = Arc::new(Sqlite::open(path, options).map_err(with_advice)?);
             let last_time = store.last_time().unwrap_or_default();
-            Ok((Arc::new(store), last_time))
+            Ok(Opened { store: store.clone(), access: store, last_time })
         }
     }
 }
 
-fn transport(name: &Name, config: &TransportConfig, clock: &Arc<dyn Clock>) -> Arc<dyn Transport> {
+fn transport(
+    name: &Name,
+    config: &TransportConfig,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<Arc<dyn Transport>> {
+    let clock = Arc::clone(clock);
     match config {
         TransportConfig::Scripted(config) => {
-            Arc::new(ScriptedTransport::new(name.clone(), config.clone(), Arc::clone(clock)))
+            Ok(Arc::new(ScriptedTransport::new(name.clone(), config.clone(), clock)))
+        }
+        TransportConfig::Smtp(config) => {
+            let transport = SmtpTransport::new(name.clone(), (**config).clone(), clock);
+            Ok(Arc::new(transport.map_err(|wrong| anyhow!("transport {name}: {wrong}"))?))
         }
     }
 }

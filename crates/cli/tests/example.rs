@@ -27,7 +27,7 @@ fn the_example_is_the_default_config_with_its_routes() {
     let steps = policy(Backoff::Table([60, 300, 900].map(seconds).to_vec()));
     let doubling = policy(Backoff::Exponential { base: seconds(2), factor: 2.0, cap: seconds(60) });
     let email = RouteConfig {
-        route: Route::new("email", "script", steps.clone()),
+        route: Route::new("email", "smtp", steps.clone()),
         policies: [(); 4].map(|()| "steps".into()),
     };
     let dead = RouteConfig {
@@ -38,7 +38,11 @@ fn the_example_is_the_default_config_with_its_routes() {
         policies: [(); 4].map(|()| "doubling".into()),
     };
     let expected = Config {
-        transports: [("script".into(), TransportConfig::Scripted(ScriptedConfig::default()))].into(),
+        transports: [
+            ("script".into(), TransportConfig::Scripted(ScriptedConfig::default())),
+            ("smtp".into(), TransportConfig::Smtp(Box::default())),
+        ]
+        .into(),
         policies: [("steps".into(), steps), ("doubling".into(), doubling)].into(),
         routes: [("email".into(), email), ("dead".into(), dead)].into(),
         ..Config::default()

@@ -3,15 +3,19 @@
 use std::time::Duration;
 
 use redeliver_transports::scripted::{Script, ScriptedConfig, Step};
+use redeliver_transports::smtp::{Server, SmtpConfig, Tls, parse_mailbox};
 
 use super::reader::Reader;
-use super::value::HOUR;
+use super::source::{Node, Value};
+use super::value::{HOUR, MS};
 
 /// One transport, by its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportConfig {
     /// `kind = "scripted"`: does what its script says and never leaves the process.
     Scripted(ScriptedConfig),
+    /// `kind = "smtp"`: hands mails to a mail server.
+    Smtp(Box<SmtpConfig>),
 }
 
 impl TransportConfig {
@@ -19,6 +23,7 @@ impl TransportConfig {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Scripted(_) => "scripted",
+            Self::Smtp(_) => "smtp",
         }
     }
 }
@@ -27,10 +32,10 @@ impl TransportConfig {
 type ReadKind = fn(&Reader<'_>) -> TransportConfig;
 
 /// The kinds and how each is read.
-const KINDS: &[(&str, ReadKind)] = &[("scripted", scripted)];
+const KINDS: &[(&str, ReadKind)] = &[("scripted", scripted), ("smtp", smtp)];
 
 pub(super) fn read(reader: &Reader<'_>) -> TransportConfig {
-    reader.require("kind", "kind = \"scripted\"");
+    reader.require("kind", "kind = \"smtp\"");
     match reader.find("kind", |node| node.word(KINDS)) {
         Some(read) => (read.value)(reader),
         None => {
@@ -54,4 +59,106 @@ fn scripted(reader: &Reader<'_>) -> TransportConfig {
         script: script.and_then(Result::ok).unwrap_or_default(),
         latency: reader.get("latency", Duration::ZERO, |node| node.span(Duration::ZERO..=HOUR)),
     })
+}
+
+fn smtp(reader: &Reader<'_>) -> TransportConfig {
+    let default = SmtpConfig::default();
+    let span = |key, default| reader.get(key, default, |node| node.span(MS..=HOUR));
+    let config = SmtpConfig {
+        server: reader.get("url", default.server, |node| text_or_empty(node, Server::parse)),
+        tls: reader.get("tls", default.tls, |node| node.unless("as_url", |node| node.word(&Tls::WORDS))),
+        ca_file: reader.get("ca_file", default.ca_file, |node| text_or_empty(node, |path| Ok(path.into()))),
+        auth_without_tls: reader.get("auth_without_tls", default.auth_without_tls, flag),
+        from: reader.get("from", default.from, |node| node.parsed(parse_mailbox)),
+        helo: reader.get("helo", default.helo, |node| node.parsed(host_name)),
+        connect_timeout: span("connect_timeout", default.connect_timeout),
+        command_timeout: span("command_timeout", default.command_timeout),
+        data_timeout: span("data_timeout", default.data_timeout),
+        idle_timeout: reader
+            .get("idle_timeout", default.idle_timeout, |node| node.span(Duration::ZERO..=HOUR)),
+        connections_max: reader
+            .get("connections_max", default.connections_max, |node| Ok(node.count(1..=10_000)? as usize)),
+    };
+    if let Some(problem) = config.problem() {
+        reader.findings().error(reader.place_of("url"), problem);
+    }
+    TransportConfig::Smtp(Box::new(config))
+}
+
+/// A text with a grammar of its own; the empty text is none.
+fn text_or_empty<T>(node: &Node, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if node.text()?.is_empty() {
+        return Ok(None);
+    }
+    node.parsed(parse).map(Some)
+}
+
+/// A name that a server can be greeted with; empty means that there is none.
+fn host_name(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+    match text.len() <= 255 && text.chars().all(fits) {
+        true => Ok(text.to_owned()),
+        false => Err("a name of a host is made of letters, digits, \".\" and \"-\"".to_owned()),
+    }
+}
+
+fn flag(node: &Node) -> Result<bool, String> {
+    match &node.value {
+        Value::Flag(flag) => Ok(*flag),
+        Value::Bare(text) if text == "true" => Ok(true),
+        Value::Bare(text) if text == "false" => Ok(false),
+        other => Err(format!("must be true or false, not {}", other.kind())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Loaded, Sources, TransportConfig, load};
+
+    fn loaded(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, String> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let file = Some(("f".into(), text.to_owned()));
+        let sources = Sources { file, variables: variables.collect(), ..Sources::default() };
+        load(&sources).map_err(|wrong| format!("{wrong:?}"))
+    }
+
+    const MAIL: &str = "[transports.smtp]\nkind = 'smtp'\n";
+
+    #[test]
+    fn smtp_url_names_the_mail_server_of_a_transport_that_is_there() {
+        let server = |text: &str, url: &str| {
+            let config = loaded(text, &[("SMTP_URL", url)]).unwrap().config;
+            match config.transports.get("smtp") {
+                Some(TransportConfig::Smtp(config)) => config.server.as_ref().map(|server| server.name()),
+                _ => None,
+            }
+        };
+        assert_eq!(server(MAIL, "smtp://mx:2525").as_deref(), Some("mx:2525"));
+        assert_eq!(server(MAIL, ""), None, "mails wait");
+        assert_eq!(server("", "smtp://mx:2525"), None, "no transport is made of it");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_mail_server_is_said_without_its_password() {
+        for url in ["smtps://ada:secret@", "http://ada:secret@mx", "smtps://ada:secret@mx:none"] {
+            let wrong = loaded(MAIL, &[("SMTP_URL", url)]).unwrap_err();
+            assert!(wrong.contains("SMTP_URL") && !wrong.contains("secret"), "{wrong}");
+        }
+        let open = format!("{MAIL}tls = 'none'");
+        let wrong = loaded(&open, &[("SMTP_URL", "smtp://ada:secret@mx")]).unwrap_err();
+        assert!(wrong.contains("auth_without_tls") && !wrong.contains("secret"), "{wrong}");
+        assert!(
+            loaded(&format!("{open}\nauth_without_tls = true"), &[("SMTP_URL", "smtp://ada:secret@mx")])
+                .is_ok()
+        );
+        for line in [
+            "from = 'nobody'",
+            "helo = 'a b'",
+            "auth_without_tls = 'yes'",
+            "connections_max = 0",
+            "tls = 'maybe'",
+        ] {
+            assert!(loaded(&format!("{MAIL}{line}"), &[]).is_err(), "{line}");
+        }
+    }
 }
