@@ -1,0 +1,209 @@
+//! The story of an operator in a real browser: logs in, sees what is wrong, retries one mail and dismisses another.
+//! Leaves pictures of every page in `target/tmp/console/`, to be looked at.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use redeliver_core::{MessageId, State};
+use redeliver_engine::access::Role;
+use redeliver_engine::stop::stop_pair;
+use redeliver_server::limits::Limits;
+use redeliver_server::serve::serve;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+use crate::chromium::Chromium;
+use crate::hostile::{NASTY, mail_saying};
+use crate::stage::{Stage, mail};
+
+/// Worked out in the browser: texts whose colour is too near to what is behind them.
+const PALE: &str = r#"(() => {
+  const parts = (c) => (c.match(/[\d.]+/g) || []).map(Number);
+  const light = (c) => { const [r, g, b] = parts(c).map((v) => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; });
+    return .2126 * r + .7152 * g + .0722 * b; };
+  const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; const p = parts(c);
+    if (p.length === 3 || p[3] > 0) return c; } return "rgb(255, 255, 255)"; };
+  const pale = [];
+  for (const e of document.querySelectorAll("body *")) {
+    const hasText = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!hasText || !e.checkVisibility()) continue;
+    const [a, b] = [light(getComputedStyle(e).color), light(behind(e))];
+    const contrast = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (contrast < 4.5) pale.push(`${e.tagName}.${e.className} ${contrast.toFixed(2)} ${e.textContent.trim().slice(0, 30)}`);
+  }
+  return pale;
+})()"#;
+
+struct Story {
+    runtime: Runtime,
+    stage: Stage,
+    browser: Chromium,
+    pictures: PathBuf,
+    address: String,
+}
+
+impl Story {
+    fn begin() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let stage = Stage::new();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (stopper, stop) = stop_pair();
+        runtime.spawn(serve(listener, stage.router.clone(), Arc::new(Limits::default()), stop.clone()));
+        let engine = Arc::clone(&stage.engine).run(stop);
+        runtime.spawn(async move {
+            engine.await;
+            drop(stopper);
+        });
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let pictures = place.join("console");
+        std::fs::create_dir_all(&pictures).unwrap();
+        let browser = Chromium::start(&place.join(format!("chromium-{}", std::process::id())));
+        Self { runtime, stage, browser, pictures, address }
+    }
+
+    /// Waits until a message stands as it should.
+    fn await_state(&self, id: &MessageId, fits: impl Fn(&State) -> bool) {
+        let wait = async {
+            while !fits(&self.stage.get(id).await.state) {
+                self.stage.engine.clock().sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited =
+            self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), wait).await });
+        waited.unwrap_or_else(|_| panic!("{id} never came to it"));
+    }
+
+    /// Looks at the page as a reader of each kind, keeps the pictures, and finds nothing wrong with any of them.
+    fn look(&mut self, name: &str) {
+        for (view, scheme, width) in
+            [("light", "light", 1280), ("dark", "dark", 1280), ("phone", "light", 390)]
+        {
+            let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+            self.browser.tell("Emulation.setEmulatedMedia", json!({ "features": features }));
+            let screen =
+                json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500 });
+            self.browser.tell("Emulation.setDeviceMetricsOverride", screen);
+            // A colour that is on its way is not there yet.
+            self.browser.ask("Promise.all(document.getAnimations().map((a) => a.finished)).then(() => 0)");
+            assert_eq!(self.browser.ask(PALE), json!([]), "too pale on {name}, {view}");
+            let too_wide = self.browser.ask("document.documentElement.scrollWidth - innerWidth");
+            assert!(too_wide.as_f64().unwrap() <= 0.0, "{name}, {view} is {too_wide} px too wide");
+            let shot = json!({ "format": "png", "captureBeyondViewport": true });
+            let picture = self.browser.tell("Page.captureScreenshot", shot)["data"].clone();
+            let bytes = STANDARD.decode(picture.as_str().unwrap()).unwrap();
+            std::fs::write(self.pictures.join(format!("{name}-{view}.png")), bytes).unwrap();
+        }
+        self.browser.tell("Emulation.clearDeviceMetricsOverride", json!({}));
+        self.browser.tell("Emulation.setEmulatedMedia", json!({ "features": [] }));
+    }
+
+    fn path(&mut self) -> String {
+        self.browser.ask("location.pathname + location.search").as_str().unwrap().to_owned()
+    }
+
+    fn text(&mut self, selector: &str) -> String {
+        let selector = json!(selector);
+        let said = self.browser.ask(&format!("document.querySelector({selector})?.innerText ?? ''"));
+        said.as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn an_operator_mends_in_a_browser_what_has_failed() {
+    let mut story = Story::begin();
+    let accept = |subject: &str| story.runtime.block_on(story.stage.accept(mail(subject)));
+    let (booking, reminder) =
+        (accept("Your booking of 1 December"), accept("Reminder: the tour begins at nine"));
+    let (invoice, letter) = (accept("Invoice 17, lost on its way"), accept("A lost letter"));
+    for id in [&booking, &reminder] {
+        story.await_state(id, |state| matches!(state, State::Waiting { .. }));
+    }
+    for id in [&invoice, &letter] {
+        story.await_state(id, |state| matches!(state, State::Dead { .. }));
+    }
+    let key = story.runtime.block_on(story.stage.key("ada", Role::Operator, None)).text;
+    let address = story.address.clone();
+
+    // In.
+    story.browser.tell("Emulation.setTimezoneOverride", json!({ "timezoneId": "Asia/Kathmandu" }));
+    story.browser.go(&format!("{address}/"));
+    assert_eq!(story.path(), "/login");
+    story.look("login");
+    story.browser.click("#key");
+    story.browser.write(&key);
+    story.browser.click_through("button.primary");
+    assert_eq!(story.path(), "/admin");
+    assert_eq!(story.browser.ask("document.cookie"), json!(""), "no script can read the session");
+
+    // What is wrong is seen at once.
+    assert!(story.text(".card.warning").contains("2"), "pending");
+    assert!(story.text(".card.alarm").contains("2"), "failed");
+    story.look("overview");
+    story.browser.click_through(".card.alarm a");
+    assert_eq!(story.path(), "/admin/email-queue?show=failed");
+    story.browser.click_through("#filter a");
+    story.look("queue");
+
+    // Times are the reader's own, and exact on hover.
+    let created = story.browser.ask("document.querySelector('td.when[data-label=Created] time').title");
+    assert!(created.as_str().unwrap().contains("GMT+5:45"), "{created}");
+
+    // Keys.
+    story.browser.press("j");
+    story.browser.press("j");
+    story.browser.press("k");
+    let first = story.text("a.row");
+    assert_eq!(story.browser.ask("document.activeElement.innerText"), json!(first));
+    story.browser.press("/");
+    assert_eq!(story.browser.ask("document.activeElement.innerText"), json!("Pending and failed"));
+    story.browser.press("?");
+    assert_eq!(story.browser.ask("document.getElementById('keys').open"), json!(true));
+    story.look("keys");
+    story.browser.click("#keys button");
+
+    // The relay is mended, and a failed mail goes out.
+    story.stage.relay.is_mended.store(true, Ordering::Relaxed);
+    let form = format!("form[action='/admin/messages/{invoice}/retry']");
+    story.browser.click(&format!("details:has({form}) summary"));
+    story.look("retry");
+    story.browser.click_through(&format!("{form} button"));
+    assert!(story.text("[role=status]").starts_with("Retried"), "{}", story.text("main"));
+    story.await_state(&invoice, |state| matches!(state, State::Delivered { .. }));
+    assert_eq!(story.runtime.block_on(story.stage.deeds(&invoice)), [("ada".to_owned(), "retry")]);
+
+    // The other one is put away, without script.
+    story.browser.go(&format!("{address}/admin/messages/{letter}"));
+    story.look("message");
+    story.browser.tell("Emulation.setScriptExecutionDisabled", json!({ "value": true }));
+    story.browser.go(&format!("{address}/admin/email-queue?show=failed"));
+    assert!(story.text("td.when").contains("none") && story.text("td[data-label=Created]").ends_with("UTC"));
+    let form = format!("form[action='/admin/messages/{letter}/dismiss']");
+    story.browser.click(&format!("details:has({form}) summary"));
+    story.browser.click_through(&format!("{form} button"));
+    assert!(story.text("[role=status]").starts_with("Dismissed"));
+    story.await_state(&letter, |state| matches!(state, State::Dead { dismissed_at: Some(_), .. }));
+    assert_eq!(story.text(".empty h2"), "Nothing has failed");
+    story.look("empty");
+    story.browser.tell("Emulation.setScriptExecutionDisabled", json!({ "value": false }));
+
+    // Whatever mails say, nothing of it runs.
+    for nasty in NASTY {
+        let id = story.runtime.block_on(story.stage.accept(mail_saying(nasty)));
+        story.browser.go(&format!("{address}/admin/messages/{id}"));
+        assert_eq!(story.browser.ask("typeof window.hacked"), json!("undefined"), "{nasty}");
+    }
+    story.browser.go(&format!("{address}/admin/email-queue"));
+    assert_eq!(story.browser.ask("typeof window.hacked"), json!("undefined"));
+    story.look("hostile");
+
+    // Out.
+    story.browser.click_through(".who button");
+    assert_eq!(story.path(), "/login");
+    assert_eq!(story.browser.complaints, Vec::<String>::new(), "the browser found something wrong");
+}

@@ -1,0 +1,81 @@
+//! Whatever a mail, a server or a key's name says, it is text on a page and never part of the page.
+
+use redeliver_core::Failure;
+use redeliver_core::accept::NewMessage;
+use redeliver_core::email::{Attachment, Email, Ics, Mailbox};
+use redeliver_engine::access::Role;
+
+use crate::html::shape;
+use crate::reader::Reader;
+use crate::stage::{Stage, TRIES_MAX};
+
+/// Things that would run, break out or break the page if they were not escaped.
+pub const NASTY: [&str; 14] = [
+    "<script>window.hacked=1</script>",
+    "</title><script>window.hacked=1</script>",
+    "<img src=x onerror=window.hacked=1>",
+    "\"><svg onload=window.hacked=1>",
+    "' onmouseover='window.hacked=1",
+    "\" autofocus onfocus=\"window.hacked=1",
+    "</a></td></tr></table><h1>gone",
+    "<!-- ",
+    "]]><![CDATA[",
+    "javascript:window.hacked=1",
+    "{{ 7*7 }} {% raw %} ${7*7}",
+    "&lt;script&gt; &#60;b&#62; &",
+    "\u{202e}gpj.exe\u{0}\u{7f}\u{2028}",
+    "<iframe srcdoc='<script>parent.hacked=1</script>'>",
+];
+
+/// A failed mail that says the same everywhere.
+pub fn mail_saying(text: &str) -> NewMessage {
+    let mailbox = || Mailbox { address: text.to_owned(), name: Some(text.to_owned()) };
+    let email = Email {
+        from: Some(mailbox()),
+        to: vec![mailbox()],
+        cc: vec![mailbox()],
+        bcc: vec![mailbox()],
+        subject: text.to_owned(),
+        html: Some(text.to_owned()),
+        ics: Some(Ics { content: text.to_owned(), method: text.to_owned() }),
+        attachments: vec![Attachment {
+            name: text.to_owned(),
+            content_type: text.to_owned(),
+            base64: String::new(),
+        }],
+        ..Email::default()
+    };
+    NewMessage {
+        workspace: text.into(),
+        key: Some(text.into()),
+        attempts: TRIES_MAX,
+        error: Some(Failure::new(text).with_code(text)),
+        ..NewMessage::new("email", email.to_content().unwrap())
+    }
+}
+
+/// The shapes of all pages about one such mail, seen with a key of such a name.
+async fn shapes(text: &str) -> Vec<Vec<String>> {
+    let stage = Stage::new();
+    let id = stage.accept(mail_saying(text)).await;
+    let key = stage.key(text, Role::Operator, Some(text)).await;
+    let mut reader = Reader::new(&stage.router);
+    assert_eq!(reader.log_in(&key.text).await.location(), "/admin");
+    let mut shapes = Vec::new();
+    for path in
+        ["/admin", "/admin/email-queue", "/admin/email-queue?show=failed", &format!("/admin/messages/{id}")]
+    {
+        let page = reader.get(path).await;
+        assert!(!text.contains('<') || !page.says(text), "{path} repeats {text} as it is");
+        shapes.push(shape(&page.body));
+    }
+    shapes
+}
+
+#[tokio::test]
+async fn hostile_words_change_nothing_about_a_page() {
+    let plain = shapes("harmless").await;
+    for nasty in NASTY {
+        assert_eq!(shapes(nasty).await, plain, "{nasty}");
+    }
+}

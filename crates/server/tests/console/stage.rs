@@ -1,0 +1,166 @@
+//! A server over the memory store, with a mail relay that is broken until somebody mends it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use redeliver_core::accept::NewMessage;
+use redeliver_core::change::Audit;
+use redeliver_core::email::{Email, Mailbox};
+use redeliver_core::policy::{Backoff, Jitter};
+use redeliver_core::{Content, Failure, Message, MessageId, Name, Outcome, Policy, Route, Timestamp};
+use redeliver_engine::access::{Access, Role};
+use redeliver_engine::clock::{Clock, ManualClock, WallClock};
+use redeliver_engine::emit::Silence;
+use redeliver_engine::intake::{Accepted, Sink};
+use redeliver_engine::memory::MemoryStore;
+use redeliver_engine::store::Store;
+use redeliver_engine::transport::{Envelope, Transport};
+use redeliver_engine::{Engine, Line, Settings};
+use redeliver_server::auth::secret::NewKey;
+use redeliver_server::limits::Limits;
+use redeliver_server::metrics::Metrics;
+use redeliver_server::{Durability, Server, router};
+
+use crate::reader::Reader;
+
+/// Tries that a mail has in all.
+pub const TRIES_MAX: u32 = 6;
+
+/// A server and what is behind it.
+pub struct Stage {
+    pub store: Arc<MemoryStore>,
+    pub engine: Arc<Engine>,
+    pub relay: Arc<Relay>,
+    pub router: Router,
+}
+
+/// Takes no mail until it is mended: refuses those that are about `lost`, and asks for the others later.
+#[derive(Default)]
+pub struct Relay {
+    pub is_mended: AtomicBool,
+}
+
+#[async_trait]
+impl Transport for Relay {
+    async fn carry(&self, envelope: &Envelope<'_>, _: Duration) -> Outcome {
+        if self.is_mended.load(Ordering::Relaxed) {
+            return Outcome::Delivered { receipt: Some("250 2.0.0 queued as 4XbK".into()) };
+        }
+        match String::from_utf8_lossy(&envelope.content.bytes).contains("lost") {
+            true => Outcome::Refused(Failure::new("5.1.1 no such user here").with_code("550")),
+            false => Outcome::Failed(Failure::new("4.3.2 try again later").with_code("451")),
+        }
+    }
+
+    fn destination(&self, _: &Envelope<'_>) -> Name {
+        "relay.example".into()
+    }
+}
+
+impl Stage {
+    /// A server whose clock is the machine's.
+    pub fn new() -> Self {
+        Self::at(WallClock::new(Timestamp::default()))
+    }
+
+    /// A server whose clock is moved by hand.
+    pub fn with_hand_on_clock() -> (Self, Arc<ManualClock>) {
+        let clock = ManualClock::at(Timestamp::from_ms(1_796_115_600_000));
+        (Self::at(clock.clone()), clock)
+    }
+
+    fn at(clock: Arc<dyn Clock>) -> Self {
+        let (store, relay) = (Arc::new(MemoryStore::new()), Arc::new(Relay::default()));
+        let policy = Policy {
+            backoff: Backoff::Table(vec![Duration::from_secs(1_800)]),
+            jitter: Jitter::None,
+            max_attempts: TRIES_MAX,
+            expires_after: None,
+        };
+        let transports = [("relay".into(), relay.clone() as Arc<dyn Transport>)].into();
+        let line = |name: &str| {
+            Line::new(Route::new(name, "relay", policy.clone()), &transports, Vec::new()).unwrap()
+        };
+        let lines = vec![line("email"), line("sms")];
+        let engine = Engine::new(store.clone(), clock, Arc::new(Silence), Settings::default(), lines);
+        let engine = Arc::new(engine);
+        let server = Server::new(
+            engine.clone(),
+            store.clone(),
+            None,
+            Durability::Full,
+            Limits::default(),
+            Metrics::default(),
+        );
+        Self { store, engine, relay, router: router(server) }
+    }
+
+    /// A new key of this role, for one workspace or all of them.
+    pub async fn key(&self, name: &str, role: Role, workspace: Option<&str>) -> NewKey {
+        let now = self.engine.clock().now();
+        let key = NewKey::make(name, role, workspace.map(Into::into), now).unwrap();
+        let audit = Audit { actor: "stage".into(), action: "create", subject: name.into(), at: now };
+        assert!(self.store.add_key(key.record.clone(), audit).await.unwrap());
+        key
+    }
+
+    /// Somebody who has logged in with a new key of this role.
+    pub async fn reader(&self, role: Role, workspace: Option<&str>) -> Reader {
+        let key = self.key(role.name(), role, workspace).await;
+        let mut reader = Reader::new(&self.router);
+        assert_eq!(reader.log_in(&key.text).await.location(), "/admin");
+        reader
+    }
+
+    /// Has something accepted.
+    pub async fn accept(&self, new: NewMessage) -> MessageId {
+        match self.engine.accept(vec![new]).await.unwrap().pop() {
+            Some(Accepted::New(id)) => id,
+            other => panic!("not accepted: {other:?}"),
+        }
+    }
+
+    /// A mail that waits for its second try.
+    pub async fn pending(&self, subject: &str) -> MessageId {
+        let error = Some(Failure::new("4.3.2 try again later").with_code("451"));
+        self.accept(NewMessage { attempts: 1, error, ..mail(subject) }).await
+    }
+
+    /// A mail whose tries are used up.
+    pub async fn failed(&self, subject: &str) -> MessageId {
+        let error = Some(Failure::new("4.2.2 mailbox full").with_code("452"));
+        self.accept(NewMessage { attempts: TRIES_MAX, error, ..mail(subject) }).await
+    }
+
+    /// A message as it stands.
+    pub async fn get(&self, id: &MessageId) -> Message {
+        self.store.get(id.clone()).await.unwrap().unwrap()
+    }
+
+    /// What people did to a message, newest first: who and what.
+    pub async fn deeds(&self, id: &MessageId) -> Vec<(String, &'static str)> {
+        let all = self.store.audit(1_000).await.unwrap();
+        let of_message = all.into_iter().filter(|audit| *audit.subject == id.to_string());
+        of_message.map(|audit| (audit.actor.to_string(), audit.action)).collect()
+    }
+}
+
+/// A mail about something.
+pub fn mail(subject: &str) -> NewMessage {
+    let to = Mailbox { address: "ada@example.org".to_owned(), name: Some("Ada Lovelace".to_owned()) };
+    let email = Email {
+        to: vec![to],
+        subject: subject.to_owned(),
+        text: Some("Your booking is confirmed.".to_owned()),
+        ..Email::default()
+    };
+    NewMessage::new("email", email.to_content().unwrap())
+}
+
+/// Something that is no mail.
+pub fn sms() -> NewMessage {
+    NewMessage { attempts: TRIES_MAX, ..NewMessage::new("sms", Content::of_bytes("no mail")) }
+}
