@@ -68,7 +68,7 @@ impl KeyView {
 }
 
 /// List the keys
-#[utoipa::path(get, path = "/v1/keys", tag = "keys",
+#[utoipa::path(get, path = "/v1/keys", operation_id = "list_keys", tag = "keys",
     responses((status = 200, description = "The keys", body = Keys), Looked))]
 pub async fn list(
     State(server): State<Server>,
@@ -82,7 +82,7 @@ pub async fn list(
 }
 
 /// Make a key
-#[utoipa::path(post, path = "/v1/keys", tag = "keys", request_body = NewKeyBody,
+#[utoipa::path(post, path = "/v1/keys", operation_id = "create_key", tag = "keys", request_body = NewKeyBody,
     responses((status = 201, description = "The key, shown this once", body = MadeKey), KeyMade))]
 pub async fn create(
     State(server): State<Server>,
@@ -122,7 +122,7 @@ pub async fn create(
 }
 
 /// Revoke a key
-#[utoipa::path(delete, path = "/v1/keys/{id}", tag = "keys", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/v1/keys/{id}", operation_id = "revoke_key", tag = "keys", params(("id" = String, Path)),
     responses((status = 204, description = "It is worthless from now on"), LookedUp))]
 pub async fn revoke(
     State(server): State<Server>,

@@ -88,7 +88,7 @@ impl OutboxMail {
 }
 
 /// List the e-mails that are pending or failed, newest first
-#[utoipa::path(get, path = "/api/admin/outbox", tag = "outbox",
+#[utoipa::path(get, path = "/api/admin/outbox", operation_id = "list_outbox", tag = "outbox",
     responses((status = 200, description = "At most the newest 500", body = Vec<OutboxMail>), Looked))]
 pub async fn list(
     State(server): State<Server>,
@@ -117,7 +117,7 @@ pub async fn list(
 }
 
 /// Start a failed e-mail over
-#[utoipa::path(post, path = "/api/admin/outbox/{id}/retry", tag = "outbox", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/api/admin/outbox/{id}/retry", operation_id = "retry_outbox", tag = "outbox", params(("id" = String, Path)),
     responses((status = 200, description = "It is pending", body = OutboxMail), Acted))]
 pub async fn retry(
     State(server): State<Server>,
@@ -131,7 +131,7 @@ pub async fn retry(
 }
 
 /// Put a failed e-mail away
-#[utoipa::path(delete, path = "/api/admin/outbox/{id}", tag = "outbox", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/api/admin/outbox/{id}", operation_id = "dismiss_outbox", tag = "outbox", params(("id" = String, Path)),
     responses((status = 204, description = "It is put away"), Acted))]
 pub async fn dismiss(
     State(server): State<Server>,

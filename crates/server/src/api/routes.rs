@@ -80,7 +80,7 @@ impl RouteView {
 }
 
 /// List the routes
-#[utoipa::path(get, path = "/v1/routes", tag = "routes",
+#[utoipa::path(get, path = "/v1/routes", operation_id = "list_routes", tag = "routes",
     responses((status = 200, description = "The routes", body = Routes), Looked))]
 pub async fn list(State(server): State<Server>, params: Params) -> Result<Json<Routes>, Problem> {
     params.finish()?;
@@ -90,7 +90,7 @@ pub async fn list(State(server): State<Server>, params: Params) -> Result<Json<R
 }
 
 /// Stop everything of a route until it is resumed
-#[utoipa::path(post, path = "/v1/routes/{name}/pause", tag = "routes", params(("name" = String, Path)),
+#[utoipa::path(post, path = "/v1/routes/{name}/pause", operation_id = "pause_route", tag = "routes", params(("name" = String, Path)),
     responses((status = 200, description = "It is stopped", body = RouteView), LookedUp))]
 pub async fn pause(
     State(server): State<Server>,
@@ -104,7 +104,7 @@ pub async fn pause(
 }
 
 /// Let everything of a route go again
-#[utoipa::path(post, path = "/v1/routes/{name}/resume", tag = "routes", params(("name" = String, Path)),
+#[utoipa::path(post, path = "/v1/routes/{name}/resume", operation_id = "resume_route", tag = "routes", params(("name" = String, Path)),
     responses((status = 200, description = "It goes on", body = RouteView), LookedUp))]
 pub async fn resume(
     State(server): State<Server>,

@@ -37,7 +37,8 @@ async fn each_role_may_do_what_the_table_says_and_nothing_else() {
 async fn nobody_gets_in_without_a_key_or_with_a_wrong_one() {
     let rig = Rig::still();
     let key = rig.key(Role::Admin, None).await;
-    let wrong = format!("{}0", &key[..key.len() - 1]);
+    let last = if key.ends_with('0') { "1" } else { "0" };
+    let wrong = format!("{}{last}", &key[..key.len() - 1]);
     for (method, route, need) in RIGHTS {
         for (key, words) in [
             (None, "send a key"),
@@ -45,12 +46,11 @@ async fn nobody_gets_in_without_a_key_or_with_a_wrong_one() {
             (Some(wrong.as_str()), "unknown"),
             (Some(""), "unknown"),
         ] {
-            let is_wrong = key.is_some() && key == Some(wrong.as_str()) && wrong == *key.unwrap_or_default();
             let answer = rig.call(method, &path(route, "x"), key, "{}").await;
             match need {
                 Need::Nobody | Need::AnyKeyToExist => assert_eq!(answer.status, 200, "{route}"),
                 Need::AtLeast(_) => {
-                    assert_eq!(answer.status, 401, "{method} {route} {key:?} {is_wrong}");
+                    assert_eq!(answer.status, 401, "{method} {route} {key:?}");
                     assert_eq!(answer.header("www-authenticate"), "Bearer");
                     assert!(answer.text.contains(words), "{}", answer.text);
                 }

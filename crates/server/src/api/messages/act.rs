@@ -17,7 +17,7 @@ use crate::problem::Problem;
 type Answer = Result<(StatusCode, Json<MessageView>), Problem>;
 
 /// Start a message over, with a fresh budget, due now
-#[utoipa::path(post, path = "/v1/messages/{id}/retry", tag = "messages", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/messages/{id}/retry", operation_id = "retry_message", tag = "messages", params(("id" = String, Path)),
     responses((status = 200, description = "It is due", body = MessageView), Acted))]
 pub async fn retry(State(server): State<Server>, caller: Caller, Id(id): Id, params: Params) -> Answer {
     act(&server, &caller, &id, params, Action::Retry).await
@@ -26,7 +26,7 @@ pub async fn retry(State(server): State<Server>, caller: Caller, Id(id): Id, par
 /// Stop a message before it goes out
 ///
 /// 200: it will not go out. 202: it was claimed already and may.
-#[utoipa::path(post, path = "/v1/messages/{id}/cancel", tag = "messages", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/messages/{id}/cancel", operation_id = "cancel_message", tag = "messages", params(("id" = String, Path)),
     responses((status = 200, description = "It will not go out", body = MessageView),
         (status = 202, description = "It was claimed already and may go out", body = MessageView), Acted))]
 pub async fn cancel(State(server): State<Server>, caller: Caller, Id(id): Id, params: Params) -> Answer {
@@ -34,14 +34,14 @@ pub async fn cancel(State(server): State<Server>, caller: Caller, Id(id): Id, pa
 }
 
 /// Put a dead message away, out of counts and lists
-#[utoipa::path(post, path = "/v1/messages/{id}/dismiss", tag = "messages", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/messages/{id}/dismiss", operation_id = "dismiss_message", tag = "messages", params(("id" = String, Path)),
     responses((status = 200, description = "It is put away", body = MessageView), Acted))]
 pub async fn dismiss(State(server): State<Server>, caller: Caller, Id(id): Id, params: Params) -> Answer {
     act(&server, &caller, &id, params, Action::Dismiss).await
 }
 
 /// Bring a dismissed message back
-#[utoipa::path(post, path = "/v1/messages/{id}/restore", tag = "messages", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/messages/{id}/restore", operation_id = "restore_message", tag = "messages", params(("id" = String, Path)),
     responses((status = 200, description = "It is back", body = MessageView), Acted))]
 pub async fn restore(State(server): State<Server>, caller: Caller, Id(id): Id, params: Params) -> Answer {
     act(&server, &caller, &id, params, Action::Restore).await

@@ -27,7 +27,7 @@ pub struct Page {
 }
 
 /// List messages, newest first
-#[utoipa::path(get, path = "/v1/messages", tag = "messages",
+#[utoipa::path(get, path = "/v1/messages", operation_id = "list_messages", tag = "messages",
     params(
         ("status" = Option<String>, Query, pattern = "^(scheduled|due|retrying|held|sending|handed_off|delivered|dead|cancelled)$"),
         ("route" = Option<String>, Query),

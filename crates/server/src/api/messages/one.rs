@@ -33,7 +33,7 @@ pub struct MessageDetail {
 /// Look at a message
 ///
 /// `content=full` shows all that it carries, to operators.
-#[utoipa::path(get, path = "/v1/messages/{id}", tag = "messages",
+#[utoipa::path(get, path = "/v1/messages/{id}", operation_id = "get_message", tag = "messages",
     params(("id" = String, Path),
         ("content" = Option<String>, Query, pattern = "^(summary|full)$")),
     responses((status = 200, description = "The message", body = MessageDetail), LookedUp))]
@@ -91,7 +91,7 @@ pub struct AttemptView {
 }
 
 /// Look at a message's tries that did not simply succeed, oldest first
-#[utoipa::path(get, path = "/v1/messages/{id}/attempts", tag = "messages",
+#[utoipa::path(get, path = "/v1/messages/{id}/attempts", operation_id = "list_attempts", tag = "messages",
     params(("id" = String, Path)),
     responses((status = 200, description = "Its history", body = History), LookedUp))]
 pub async fn attempts(
@@ -149,7 +149,7 @@ pub struct GateView {
 }
 
 /// Have it explained why a message is where it is
-#[utoipa::path(get, path = "/v1/messages/{id}/explain", tag = "messages",
+#[utoipa::path(get, path = "/v1/messages/{id}/explain", operation_id = "explain_message", tag = "messages",
     params(("id" = String, Path)),
     responses((status = 200, description = "Why", body = ExplanationView), LookedUp))]
 pub async fn explain(

@@ -39,7 +39,7 @@ enum Word {
 ///
 /// Another attempt's report is recorded and changes nothing. Without `attempt_id` it counts once, and only while the
 /// message is handed off.
-#[utoipa::path(post, path = "/v1/messages/{id}/report", tag = "messages", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/v1/messages/{id}/report", operation_id = "report_message", tag = "messages", params(("id" = String, Path)),
     request_body = NewReport,
     responses((status = 200, description = "It is recorded", body = ReportAnswer), Reported))]
 pub async fn report(

@@ -61,7 +61,7 @@ pub(super) struct Taken {
 ///
 /// One object, an array, or NDJSON with one result line for each input line. 201 means committed: it will reach an end.
 /// After a time-out or a 5xx, say it again with the same key.
-#[utoipa::path(post, path = "/v1/messages", tag = "messages",
+#[utoipa::path(post, path = "/v1/messages", operation_id = "accept_messages", tag = "messages",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "The key, where the body has none"),
         ("Prefer" = Option<String>, Header, description = "`wait=5`: try at once, and answer when that is known"),
