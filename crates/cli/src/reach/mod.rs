@@ -65,12 +65,16 @@ impl Reach {
             }
         };
         if redeliver_stores::is_held(path) {
-            let (store, url) = (config.store.url.show(), served_at(&config.http));
+            let url = served_at(&config.http);
             // Whoever names the store means the store, and would wonder about what a server answers.
-            return match key()? {
-                Some(key) if args.store.is_none() => Ok(Self(Way::Remote(Remote::new(&url, Some(key))?))),
+            return match (key()?, &url) {
+                (Some(key), Some(url)) if args.store.is_none() => {
+                    Ok(Self(Way::Remote(Remote::new(url, Some(key))?)))
+                }
                 _ => anyhow::bail!(
-                    "a server holds the store {store}: ask the server, with --url {url} and a key in REDELIVER_KEY"
+                    "a server holds the store {}: ask the server, with --url {} and a key in REDELIVER_KEY",
+                    config.store.url.show(),
+                    url.as_deref().unwrap_or("URL")
                 ),
             };
         }
@@ -130,14 +134,14 @@ fn config(args: &ReachArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Where a server with this config is reached from this machine.
-fn served_at(HttpConfig { listen, port, .. }: &HttpConfig) -> String {
+/// Where a server with this config is reached from this machine, unless the system chose its port.
+fn served_at(HttpConfig { listen, port, .. }: &HttpConfig) -> Option<String> {
     let reachable = match listen {
         IpAddr::V4(address) if address.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(address) if address.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
         address => *address,
     };
-    format!("http://{}", SocketAddr::new(reachable, *port))
+    (*port != 0).then(|| format!("http://{}", SocketAddr::new(reachable, *port)))
 }
 
 /// The key, from its file or the environment.

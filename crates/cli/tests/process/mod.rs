@@ -6,6 +6,8 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+pub mod face;
+
 use std::future::Future;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -77,7 +79,7 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    fn command(&self, args: &str) -> Command {
+    pub fn command(&self, args: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_redeliver"));
         command.args(args.split_whitespace()).current_dir(self.dir.path()).env_clear();
         // Several of these run at once: each answers on a port of its own.

@@ -69,6 +69,9 @@ const LOG_BYTES_MAX: i64 = 64 * 1024 * 1024;
 /// Every statement that one connection says, and a few to spare.
 const STATEMENTS_MAX: usize = 128;
 
+/// How often the lock is asked for: whoever only looks whether it is held has it for a moment.
+const LOCK_TRIES: usize = 100;
+
 /// The lock that one engine holds for its life. The system lets go of it if the process dies.
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let lock = lock_path(path);
@@ -78,9 +81,13 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
             why: format!("cannot write {}: {error}", lock.display()),
         }
     })?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| OpenError::Taken { path: path.to_owned(), lock })?;
-    Ok(file)
+    for _ in 0..LOCK_TRIES {
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return Ok(file);
+        }
+        std::thread::yield_now();
+    }
+    Err(OpenError::Taken { path: path.to_owned(), lock })
 }
 
 /// Whether an engine holds the store in this file at this moment.

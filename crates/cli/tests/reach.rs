@@ -1,0 +1,257 @@
+//! What people do with messages from the command line, over a server and straight on a store: the same either way.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod process;
+
+use process::face::{Face, KEY, ROUTES};
+use serde_json::json;
+
+#[test]
+fn a_message_is_sent_listed_shown_and_explained() {
+    for face in Face::both(ROUTES) {
+        let sent = face.ask(&[
+            "send",
+            "--to",
+            "Ada <ada@example.org>",
+            "--cc",
+            "bob@example.org",
+            "--subject",
+            "Your booking",
+            "--text",
+            "See you",
+            "--key",
+            "booking-17",
+            "--priority",
+            "high",
+            "--in",
+            "5m",
+        ]);
+        let (id, rest) = sent.split_once("  ").unwrap();
+        assert_eq!(rest, "scheduled\n");
+        let again = face.ask(&[
+            "send",
+            "--to",
+            "Ada <ada@example.org>",
+            "--cc",
+            "bob@example.org",
+            "--subject",
+            "Your booking",
+            "--text",
+            "See you",
+            "--key",
+            "booking-17",
+        ]);
+        assert_eq!(again, format!("{id}  scheduled  (this key was sent before: it is the first message)\n"));
+        let later = "2999-01-01T00:00:00Z";
+        face.ask(&[
+            "send",
+            "--payload",
+            r#"{"n":1}"#,
+            "--route",
+            "orders",
+            "--target",
+            "eu",
+            "--due-at",
+            later,
+        ]);
+
+        let table = face.ask(&["list"]);
+        let rows: Vec<Vec<&str>> = table
+            .lines()
+            .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+            .collect();
+        assert_eq!(rows[0], ["id", "status", "route", "about", "tries", "when", "trouble"]);
+        assert_eq!(rows[1][1..5], ["scheduled", "orders", "eu", "0/3"]);
+        assert_eq!(rows[2][1..5], ["scheduled", "email", "ada@example.org: Your booking", "0/3"]);
+        assert!(rows[2][5].starts_with("in 4m"), "{table}");
+        assert!(id.starts_with(rows[2][0]), "{table}");
+        assert!(
+            face.ask(&["list", "--utc", "--brief", "--route", "orders"]).contains("2999-01-01T00:00:00.000Z")
+        );
+
+        let listed = face.json(&["list", "--json", "--status", "scheduled", "--priority", "high"]);
+        assert_eq!(listed.len(), 1);
+        assert_eq!((&listed[0]["id"], &listed[0]["key"]), (&json!(id), &json!("booking-17")));
+        assert!(face.json(&["list", "--json", "--status", "dead"]).is_empty());
+        assert_eq!(face.json(&["list", "--json", "--limit", "1"]).len(), 1);
+
+        let short = rows[2][0];
+        let shown = face.ask(&["show", short]);
+        for line in ["key         booking-17", "to          ada@example.org", "subject     Your booking"] {
+            assert!(shown.contains(line), "{line} in:\n{shown}");
+        }
+        assert!(!shown.contains("See you"), "{shown}");
+        let full = face.json(&["show", id, "--content", "--json"]);
+        assert_eq!(full[0]["content"]["email"]["text"], "See you");
+        assert_eq!(full[0]["history"], json!([]));
+        assert!(
+            face.ask(&["explain", short]).contains("earliest    in 4m"),
+            "{}",
+            face.ask(&["explain", id])
+        );
+        assert_eq!(face.json(&["explain", id, "--json"])[0]["gates"][0]["gate"], "due");
+    }
+}
+
+#[test]
+fn mails_come_from_flags_and_from_files() {
+    for face in Face::both(ROUTES) {
+        let calendar = "BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n";
+        std::fs::write(face.place.path("tea.ics"), calendar).unwrap();
+        std::fs::write(face.place.path("plan.pdf"), [0, 1, 2]).unwrap();
+        let flags = "send --to ada@example.org --subject Tea --html - --ics tea.ics --method cancel --attach plan.pdf --in 1h --json";
+        let said = face.tell(&flags.split(' ').collect::<Vec<_>>(), "<p>Tea</p>");
+        let id = process::face::lines(&said.out)[0]["id"].as_str().unwrap().to_owned();
+        let email = &face.json(&["show", &id, "--content", "--json"])[0]["content"]["email"];
+        assert_eq!(email["html"], "<p>Tea</p>");
+        assert_eq!(email["ics"], json!({ "content": calendar, "method": "CANCEL" }));
+        let file = json!([{ "name": "plan.pdf", "content_type": "application/pdf", "base64": "AAEC" }]);
+        assert_eq!(email["attachments"], file);
+
+        let eml =
+            "From: grace@example.org\nTo: ada@example.org\nBcc: secret@example.org\nSubject: Kept\n\nHello\n";
+        let said = face.tell(&["send", "--eml", "--in", "1h", "--json"], eml);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let id = process::face::lines(&said.out)[0]["id"].as_str().unwrap().to_owned();
+        let email = &face.json(&["show", &id, "--content", "--json"])[0]["content"]["email"];
+        assert_eq!((&email["bcc"], &email["subject"]), (&json!(["secret@example.org"]), &json!("Kept")));
+    }
+}
+
+#[test]
+fn people_retry_cancel_dismiss_and_restore_several_at_once() {
+    for face in Face::both(ROUTES) {
+        let later = "2999-01-01T00:00:00Z";
+        let dead =
+            json!({ "route": "email", "payload": 1, "attempts": 3, "error": "550 gone", "due_at": later });
+        let (one, two) = (face.send(&dead), face.send(&dead));
+        let waiting = face.send(&json!({ "route": "email", "payload": 1, "due_at": later }));
+        let listed = face.ask(&["list", "--status", "dead"]);
+        assert_eq!(listed.matches("attempts_exhausted: 550 gone").count(), 2, "{listed}");
+
+        assert_eq!(face.ask(&["dismiss", &one, &two]), format!("{one}  dismissed\n{two}  dismissed\n"));
+        assert!(face.json(&["list", "--json", "--status", "dead"]).is_empty());
+        assert_eq!(face.json(&["list", "--json", "--with-dismissed"]).len(), 3);
+        assert_eq!(face.ask(&["restore", &one]), format!("{one}  dead\n"));
+
+        // Two that can't be cancelled don't stop the one that can.
+        let said =
+            face.tell(&["cancel", "-"], &format!("{one}\n00000000-0000-0000-0000-000000000001\n{waiting}\n"));
+        assert_eq!((said.out.as_str(), said.code), (format!("{waiting}  cancelled\n").as_str(), Some(1)));
+        assert_eq!(said.err.matches("redeliver: cannot cancel").count(), 2, "{}", said.err);
+
+        face.ask(&["routes", "pause", "email"]);
+        assert_eq!(face.ask(&["retry", &one]), format!("{one}  due\n"));
+        let shown = face.ask(&["explain", &one]);
+        assert!(shown.contains("paused by"), "{shown}");
+    }
+}
+
+#[test]
+fn an_id_may_be_cut_short_while_it_is_the_only_one() {
+    let face = Face::local(ROUTES);
+    face.place.accept("email", 1..3);
+    let said = face.tell(&["show", "0000"], "");
+    assert_eq!(said.code, Some(1));
+    let both = "00000000-0000-0000-0000-000000000002 and 00000000-0000-0000-0000-000000000001";
+    assert_eq!(
+        said.err,
+        format!("redeliver: several messages' ids begin with 0000, such as {both}: say more of it\n")
+    );
+    let said = face.tell(&["show", "ffff"], "");
+    assert_eq!(said.err, "redeliver: no message's id begins with ffff\n");
+    for text in ["000", "ada", "00000000-0000-0000-0000-0000000000001"] {
+        assert!(face.tell(&["show", text], "").err.contains("is no message id"), "{text}");
+    }
+}
+
+#[test]
+fn routes_are_paused_and_resumed_and_messages_counted() {
+    for face in Face::both(ROUTES) {
+        face.send(&json!({ "route": "orders", "payload": 1, "due_at": "2999-01-01T00:00:00Z" }));
+        assert_eq!(face.ask(&["routes", "pause", "email"]), "email  paused\n");
+        let listed = face.json(&["routes", "list", "--json"]);
+        let paused: Vec<bool> = listed.iter().map(|route| route["paused"] == true).collect();
+        assert_eq!(paused, [true, false]);
+        assert!(face.ask(&["routes", "list"]).contains("paused by"));
+        assert_eq!(face.ask(&["routes", "resume", "email"]), "email  running\n");
+        let said = face.tell(&["routes", "pause", "emial"], "");
+        assert_eq!((said.err.as_str(), said.code), ("redeliver: there is no route \"emial\"\n", Some(1)));
+
+        let stats = face.json(&["stats", "--json"]);
+        assert_eq!(
+            (&stats[0]["total"]["waiting"], &stats[0]["routes"]["orders"]["waiting"]),
+            (&json!(1), &json!(1))
+        );
+        let table = face.ask(&["stats"]);
+        assert!(table.lines().any(|line| line.trim_start().starts_with("orders        1")), "{table}");
+    }
+}
+
+#[test]
+fn a_store_that_a_server_holds_is_asked_through_the_server() {
+    let face = Face::served(ROUTES);
+    let ask = |args: &str, variables: &[(&str, &str)]| {
+        let output = face.place.command(args).envs(variables.iter().copied()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr), output.status.code())
+    };
+    let held = |url: &str| {
+        format!(
+            "redeliver: a server holds the store sqlite:store.db: ask the server, with --url {url} and a key in \
+             REDELIVER_KEY\n"
+        )
+    };
+    let (_, err, code) = ask("list --store sqlite:store.db", &[("REDELIVER_KEY", KEY)]);
+    assert_eq!((err, code), (held("URL"), Some(1)));
+    let port = face.url().rsplit(':').next().unwrap();
+    let (_, err, _) = ask("list", &[("HTTP_PORT", port)]);
+    assert_eq!(err, held(face.url()));
+    // With a key, the config is enough.
+    let (out, err, code) = ask("routes list --json", &[("HTTP_PORT", port), ("REDELIVER_KEY", KEY)]);
+    assert_eq!((out.lines().count(), code), (2, Some(0)), "{err}");
+
+    let (_, err, code) = ask("list", &[("REDELIVER_URL", face.url()), ("REDELIVER_KEY", "rdk_0_0")]);
+    assert!(err.starts_with("redeliver: the key is unknown or revoked") && code == Some(1), "{err}");
+    assert!(!err.contains("rdk_0_0"), "{err}");
+    std::fs::write(face.place.path("key"), format!("{KEY}\n")).unwrap();
+    let (_, err, code) = ask(&format!("stats --key-file key --url {}", face.url()), &[]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    assert!(!face.log().contains(KEY), "{}", face.log());
+}
+
+#[test]
+fn whoever_asks_wrongly_is_told_what_to_do() {
+    let face = Face::local(ROUTES);
+    let check = |args: &[&str], code: i32, words: &str| {
+        let said = face.tell(args, "{");
+        assert_eq!(said.code, Some(code), "{args:?}: {}", said.err);
+        assert!(said.err.contains(words), "{args:?}: {}", said.err);
+    };
+    check(&["list"], 1, "there is no store sqlite:store.db: `redeliver serve` makes it");
+    check(&["list", "--url", "localhost:8086"], 2, "a server's URL is written like http://127.0.0.1:8086");
+    check(
+        &["list", "--url", "http://127.0.0.1:1"],
+        1,
+        "cannot reach http://127.0.0.1:1 (is `redeliver serve`",
+    );
+    check(&["list", "--url", "http://x", "--store", "sqlite:x.db"], 2, "cannot be used with");
+    check(&["list", "--store", "memory:"], 2, "are in their server's process only: give its --url");
+    check(&["list", "--status", "ded"], 2, "dead");
+    check(&["show"], 2, "<ID>");
+    check(&["send"], 2, "--to");
+    check(&["send", "--to", "ada@example.org", "--eml", "x.eml"], 2, "cannot be used with");
+    check(&["send", "--from-json", "-"], 2, "- is not JSON");
+    check(&["send", "--eml", "gone.eml"], 2, "cannot read gone.eml: No such file");
+    check(&["send", "--to", "ada@example.org", "--attach", "gone.pdf"], 2, "cannot read gone.pdf");
+    check(&["send", "--to", "ada", "--subject", "x\ny"], 1, "\n  email.to[0].address has no @");
+    check(&["send", "--to", "ada@example.org", "--text", "x", "--route", "post"], 1, "route names no route");
+    check(
+        &["send", "--to", "ada@example.org", "--text", "x", "--wait", "0s"],
+        2,
+        "must be longer than nothing",
+    );
+    std::fs::remove_file(face.place.path("redeliver.toml")).unwrap();
+    std::fs::remove_file(face.place.path("store.db")).unwrap();
+    check(&["list"], 2, "say where the messages are: --url URL");
+}
