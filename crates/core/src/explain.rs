@@ -22,7 +22,7 @@ pub struct Explanation {
 /// One gate, as it concerns one message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateView {
-    /// Which gate: a gate's key, `due` or `expiry`.
+    /// Which gate: a gate's key, `due`, `expiry` or `transport`.
     pub gate: Arc<str>,
     /// Whether it lets the message pass now.
     pub open: bool,
@@ -41,6 +41,8 @@ pub struct Way<'a> {
     pub route: &'a Route,
     /// Where to, as breakers, holds and limits know it.
     pub destination: &'a str,
+    /// What its transport lacks to carry anything at all.
+    pub lacks: Option<Arc<str>>,
 }
 
 /// Explains a message, given the way that it would go, if the config has one, and every gate that isn't simply open.
@@ -102,6 +104,10 @@ fn views(
     keys.retain(|key| !key.is_hold() || closed.iter().any(|record| record.key == *key));
     if let Some(key) = parked_for.filter(|key| !keys.contains(key)) {
         keys.push(key.clone());
+    }
+    if let Some(lacks) = way.and_then(|way| way.lacks.clone()) {
+        let gate = "transport".into();
+        views.push(GateView { gate, open: false, since: None, until: None, reason: Some(lacks) });
     }
     for key in keys {
         let record = closed.iter().find(|record| record.key == key && is_shut(record, now));
@@ -185,6 +191,7 @@ fn words(view: &GateView) -> String {
     let reason = view.reason.as_deref().unwrap_or("closed");
     match (&*view.gate, view.until) {
         ("due", Some(until)) => format!("it is due at {until}"),
+        ("transport", None) => reason.to_owned(),
         (gate, Some(until)) => format!("{gate} is closed until {until} ({reason})"),
         (gate, None) => {
             format!("{gate} is closed ({reason}), and opens when a person or a good try opens it")
@@ -252,7 +259,7 @@ mod tests {
 
     fn told(message: &Message, closed: &[GateRecord]) -> Explanation {
         let route = route();
-        let way = Way { route: &route, destination: "mx" };
+        let way = Way { route: &route, destination: "mx", lacks: None };
         explain(message, &Content::default(), Some(&way), closed, Timestamp::default())
     }
 
@@ -296,6 +303,16 @@ mod tests {
     fn a_message_without_a_route_says_so() {
         let said = explain(&message(0, 0), &Content::default(), None, &[], Timestamp::default());
         assert!(said.sentence.starts_with("The config has no route email"), "{}", said.sentence);
+        assert_eq!(said.earliest_at, None);
+    }
+
+    #[test]
+    fn a_message_whose_transport_has_nowhere_to_go_says_what_is_missing() {
+        let (route, message) = (route(), message(0, 0));
+        let lacks = Some("no SMTP server is configured: set SMTP_URL".into());
+        let way = Way { route: &route, destination: "smtp", lacks };
+        let said = explain(&message, &Content::default(), Some(&way), &[], Timestamp::default());
+        assert_eq!(said.sentence, "It waits: no SMTP server is configured: set SMTP_URL; 0 of 6 tries made.");
         assert_eq!(said.earliest_at, None);
     }
 

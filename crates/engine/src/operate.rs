@@ -81,9 +81,10 @@ impl Engine {
         let closed = self.store.gates().await?;
         let line = self.lines.get(&message.route);
         let destination = line.map(|line| line.destination(&message, &content));
-        let way = line
-            .zip(destination.as_deref())
-            .map(|(line, destination)| Way { route: &line.route, destination });
+        let way = line.zip(destination.as_deref()).map(|(line, destination)| {
+            let lacks = line.transport(message.lane).lacks();
+            Way { route: &line.route, destination, lacks }
+        });
         Ok(Some(explain(&message, &content, way.as_ref(), &closed, self.clock.now())))
     }
 

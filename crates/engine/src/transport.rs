@@ -1,5 +1,6 @@
 //! The port to whatever carries messages out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,6 +19,11 @@ pub trait Transport: Send + Sync + 'static {
 
     /// The destination, where every message has the same: no more is then claimed than its limits admit.
     fn fixed_destination(&self) -> Option<Name> {
+        None
+    }
+
+    /// What it lacks to carry anything at all, and what to do about it, in words for people. Messages wait meanwhile.
+    fn lacks(&self) -> Option<Arc<str>> {
         None
     }
 }

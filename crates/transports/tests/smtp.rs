@@ -222,6 +222,7 @@ async fn without_a_server_mails_wait_and_it_is_said_why() {
     let outcome = carry(&transport, &email(&["a@b"])).await;
     let Outcome::Deferred { until: Until::At(_), reason } = outcome else { panic!("{outcome:?}") };
     assert_eq!(&*reason, UNCONFIGURED);
+    assert_eq!(transport.lacks().as_deref(), Some(UNCONFIGURED));
     assert_eq!(transport.fixed_destination().as_deref(), Some("smtp"));
 }
 
@@ -368,34 +369,103 @@ async fn what_is_no_mail_or_a_hostile_one_is_refused_before_anybody_hears_of_it(
     assert_eq!(sink.connections(), 0);
 }
 
-/// A server from before extensions: HELO only. It takes one mail on each connection.
-async fn old_server() -> std::net::SocketAddr {
+#[tokio::test]
+async fn a_server_that_only_knows_the_older_login_gets_it() {
+    let peer = raw_server(|heard| match heard {
+        _ if heard.starts_with("EHLO") => "250-mx\r\n250 AUTH LOGIN\r\n",
+        "AUTH LOGIN\r\n" => "334 VXNlcm5hbWU6\r\n",
+        "YWRh\r\n" => "334 UGFzc3dvcmQ6\r\n",
+        "c2VjcmV0\r\n" => "235 welcome\r\n",
+        "d3Jvbmc=\r\n" => "535 5.7.8 no\r\n",
+        _ => "250 ok\r\n",
+    })
+    .await;
+    for (password, expected) in [("secret", "delivered"), ("wrong", "failed 535 Credential")] {
+        let open = SmtpConfig {
+            tls: Some(Tls::None),
+            auth_without_tls: true,
+            ..config(&format!("smtp://ada:{password}@{peer}"))
+        };
+        assert_eq!(short(&carry(&transport_with(open), &email(&["a@b"])).await), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_has_is_trouble_with_the_connection() {
+    let nowhere = transport_with(config("smtp://nowhere.invalid:25"));
+    assert_eq!(short(&carry(&nowhere, &email(&["a@b"])).await), "failed ENOTFOUND Connection");
+}
+
+#[tokio::test]
+async fn a_cut_in_the_middle_of_a_mail_is_a_failed_try() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                stream.write_all(b"220 old\r\n").await.ok()?;
-                let (mut heard, mut in_data) = (String::new(), false);
-                let mut buffer = [0; 4_096];
-                loop {
-                    let count = stream.read(&mut buffer).await.ok().filter(|count| *count > 0)?;
-                    heard.push_str(&String::from_utf8_lossy(&buffer[..count]));
-                    let answer: &[u8] = match &heard {
-                        all if in_data && all.ends_with("\r\n.\r\n") => b"250 kept\r\n",
-                        _ if in_data => continue,
-                        all if all.starts_with("EHLO") => b"502 what?\r\n",
-                        all if all.starts_with("DATA") => b"354 go\r\n",
-                        _ => b"250 ok\r\n",
-                    };
-                    in_data = heard.starts_with("DATA");
-                    heard.clear();
-                    stream.write_all(answer).await.ok()?;
+            stream.write_all(b"220 hi\r\n").await.unwrap();
+            let mut buffer = [0; 2_048];
+            loop {
+                let count = stream.read(&mut buffer).await.unwrap();
+                match buffer[..count].starts_with(b"DATA") {
+                    true => break,
+                    false => stream.write_all(b"250 ok\r\n").await.unwrap(),
                 }
-                #[allow(unreachable_code, reason = "it says what the block would give")]
-                Some(())
-            });
+            }
+            stream.write_all(b"354 go\r\n").await.unwrap();
+            // It leaves with most of the mail unread, which ends the connection the hard way.
+            let _ = stream.read(&mut buffer).await.unwrap();
+        }
+    });
+    let big = Attachment {
+        name: "big.bin".to_owned(),
+        content_type: "application/octet-stream".to_owned(),
+        base64: "QUJD".repeat(6 << 20),
+    };
+    let mail = redeliver_core::email::Email { attachments: vec![big], ..email(&["a@b"]) };
+    let outcome = carry(&transport_with(config(&format!("smtp://{address}"))), &mail).await;
+    assert_eq!(short(&outcome), "failed ECONNRESET Connection", "{outcome:?}");
+}
+
+/// A server from before extensions: HELO only.
+async fn old_server() -> std::net::SocketAddr {
+    raw_server(|heard| if heard.starts_with("EHLO") { "502 what?\r\n" } else { "250 ok\r\n" }).await
+}
+
+/// A server that answers every command like this, and takes what follows DATA.
+async fn raw_server(answer: fn(&str) -> &'static str) -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(converse(stream, answer));
         }
     });
     address
+}
+
+async fn converse(
+    mut stream: tokio::net::TcpStream,
+    answer: fn(&str) -> &'static str,
+) -> std::io::Result<()> {
+    stream.write_all(b"220 hi\r\n").await?;
+    let (mut heard, mut in_data) = (String::new(), false);
+    let mut buffer = [0; 4_096];
+    loop {
+        let count = stream.read(&mut buffer).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        heard.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        if !heard.ends_with(if in_data { "\r\n.\r\n" } else { "\r\n" }) {
+            continue;
+        }
+        let said = match heard.as_str() {
+            _ if in_data => "250 kept\r\n",
+            "DATA\r\n" => "354 go\r\n",
+            command => answer(command),
+        };
+        in_data = heard == "DATA\r\n";
+        heard.clear();
+        stream.write_all(said.as_bytes()).await?;
+    }
 }

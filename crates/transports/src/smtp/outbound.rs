@@ -61,7 +61,8 @@ impl SmtpTransport {
         let refused = |text: String| Outcome::Refused(Failure::new(text).with_code("INVALID_MAIL"));
         let email = Email::of_content(envelope.content)
             .ok_or_else(|| refused("what the message carries is no e-mail".to_owned()))?
-            .map_err(|error| refused(format!("the e-mail cannot be read: {error}")))?;
+            // Where, but not what: the error would repeat a part of the mail.
+            .map_err(|error| refused(format!("the e-mail cannot be read beyond byte {}", error.column())))?;
         let message = envelope.message;
         mime::write(&email, &self.config.from, &message.id, message.created_at)
             .map_err(|wrong| refused(format!("the mail cannot be sent: {wrong}")))
@@ -141,6 +142,10 @@ impl Transport for SmtpTransport {
 
     fn fixed_destination(&self) -> Option<Name> {
         Some(self.server.as_ref().map_or_else(|| self.name.clone(), |(server, _)| server.name().into()))
+    }
+
+    fn lacks(&self) -> Option<Arc<str>> {
+        self.server.is_none().then(|| UNCONFIGURED.into())
     }
 }
 

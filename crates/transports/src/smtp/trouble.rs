@@ -77,6 +77,8 @@ fn code(error: &io::Error) -> &'static str {
         io::ErrorKind::TimedOut => "ETIMEDOUT",
         io::ErrorKind::NotFound => "ENOTFOUND",
         io::ErrorKind::InvalidData => "TLS",
+        // The system's resolver has no kind of its own.
+        _ if error.to_string().contains("lookup address") => "ENOTFOUND",
         _ => "ECONNECTION",
     }
 }
