@@ -116,6 +116,9 @@ pub struct ServeArgs {
     /// Which config.
     #[command(flatten)]
     pub config: ConfigArgs,
+    /// A file that says what time it is, for trying out what takes hours: the time stands still until it says a later one
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub clock: Option<PathBuf>,
 }
 
 /// `redeliver demo`

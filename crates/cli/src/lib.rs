@@ -1,6 +1,7 @@
 //! The command line: reads the configuration, wires the parts together and runs the commands.
 
 pub mod args;
+mod clock;
 mod commands;
 pub mod config;
 mod drive;

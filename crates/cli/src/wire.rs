@@ -20,22 +20,25 @@ use crate::config::{Config, Durability, StoreConfig, StoreUrl, TransportConfig};
 
 /// An engine over everything that the config names. It does nothing yet.
 pub fn wire(config: &Config, observer: Arc<dyn Observer>) -> anyhow::Result<Arc<Engine>> {
-    engine(config, &open_store(&config.store, Role::Engine)?, observer)
+    let opened = open_store(&config.store, Role::Engine)?;
+    engine(config, &opened, observer, opened.wall_clock())
 }
 
-/// The same, with what its store knows of keys and sessions.
+/// The same by a clock of the caller's, if it has one, and with what the store knows of keys and sessions.
 pub fn wire_with_access(
     config: &Config,
     observer: Arc<dyn Observer>,
+    clock: Option<Arc<dyn Clock>>,
 ) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>)> {
     let opened = open_store(&config.store, Role::Engine)?;
-    Ok((engine(config, &opened, observer)?, opened.access))
+    let clock = clock.unwrap_or_else(|| opened.wall_clock());
+    Ok((engine(config, &opened, observer, clock)?, opened.access))
 }
 
 /// An engine to accept messages, to look at them and to operate on them, but to carry none; and who may come in.
 pub fn wire_beside(config: &Config) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>)> {
     let opened = open_store(&config.store, Role::Client)?;
-    Ok((engine(config, &opened, Arc::new(Telemetry))?, opened.access))
+    Ok((engine(config, &opened, Arc::new(Telemetry), opened.wall_clock())?, opened.access))
 }
 
 /// A store, as the ports have it.
@@ -46,8 +49,19 @@ struct Opened {
     last_time: Timestamp,
 }
 
-fn engine(config: &Config, opened: &Opened, observer: Arc<dyn Observer>) -> anyhow::Result<Arc<Engine>> {
-    let clock: Arc<dyn Clock> = WallClock::new(opened.last_time);
+impl Opened {
+    /// The machine's clock, never behind what the store has seen.
+    fn wall_clock(&self) -> Arc<dyn Clock> {
+        WallClock::new(self.last_time)
+    }
+}
+
+fn engine(
+    config: &Config,
+    opened: &Opened,
+    observer: Arc<dyn Observer>,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Arc<Engine>> {
     let transports: HashMap<Name, Arc<dyn Transport>> = config
         .transports
         .iter()

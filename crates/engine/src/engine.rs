@@ -177,6 +177,11 @@ impl Engine {
         self.lines.values().map(|line| &line.route)
     }
 
+    /// Whether every route is worked here now: not yet at the start, and no longer when it stops.
+    pub fn is_carrying(&self) -> bool {
+        self.lines.values().all(|line| line.inline.is_open())
+    }
+
     /// Lets the work on a message's route know that it may be due.
     pub(crate) fn wake_for(&self, message: &Message) {
         if let Some(line) = self.lines.get(&message.route) {

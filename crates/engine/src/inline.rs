@@ -55,6 +55,11 @@ impl Inline {
         self.desk().open = true;
     }
 
+    /// Whether somebody works the route.
+    pub(crate) fn is_open(&self) -> bool {
+        self.desk().open
+    }
+
     /// Nobody works the route from now on; what was put here and not taken yet is given back.
     pub(crate) fn close(&self) -> VecDeque<Taken> {
         let mut desk = self.desk();

@@ -1,11 +1,13 @@
 //! `redeliver serve`: carries messages out until it is told to stop.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use redeliver_core::State;
 use redeliver_core::time::show_span;
 use redeliver_engine::Engine;
+use redeliver_engine::clock::Clock;
 use redeliver_engine::emit::Telemetry;
 use redeliver_engine::stop::stop_pair;
 use redeliver_engine::store::Filter;
@@ -14,6 +16,7 @@ use redeliver_server::metrics::Metrics;
 use super::check::travels;
 use super::load_config;
 use crate::args::ServeArgs;
+use crate::clock::follow;
 use crate::config::problem::counted;
 use crate::config::{Config, Durability, Loaded, StoreUrl};
 use crate::drive::drive;
@@ -31,7 +34,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     logging::set_up(&loaded.config.log);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let ended = runtime.block_on(serve(&loaded));
+    let ended = runtime.block_on(serve(&loaded, args.clock.as_deref()));
     // What still runs now was told to end at once.
     runtime.shutdown_background();
     ended.map_err(|error| {
@@ -43,13 +46,17 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     })
 }
 
-async fn serve(Loaded { config, warnings, .. }: &Loaded) -> anyhow::Result<()> {
+async fn serve(Loaded { config, warnings, .. }: &Loaded, clock_file: Option<&Path>) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     for warning in warnings {
         tracing::warn!(event = "config.doubted", "{warning}");
     }
     let metrics = Metrics::install();
-    let (engine, access) = wire_with_access(config, Arc::new(Telemetry))?;
+    let clock = clock_file.map(follow).transpose()?.map(|clock| clock as Arc<dyn Clock>);
+    if let Some(file) = clock_file {
+        tracing::warn!(event = "clock.doubted", "THE TIME IS WHAT {} SAYS", file.display());
+    }
+    let (engine, access) = wire_with_access(config, Arc::new(Telemetry), clock)?;
     let http = Http::open(config, &engine, access, metrics).await?;
     tell_start(config, &engine);
     http.tell_start();

@@ -27,6 +27,8 @@ pub struct Ready {
     /// What a commit survives: `full` a power cut, `relaxed` a crash, `memory` nothing.
     #[schema(pattern = "^(full|relaxed|memory)$")]
     pub durability: &'static str,
+    /// Whether what is due is carried out by this instance now: not yet at its start, and no longer when it stops.
+    pub carrying: bool,
     /// What is less than promised, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<&'static str>,
@@ -53,7 +55,8 @@ pub async fn readyz(State(server): State<Server>) -> Result<Json<Ready>, Problem
         Durability::Relaxed => Some("a power cut may take messages that were accepted"),
         Durability::Memory => Some("everything that was accepted is gone when this process ends"),
     };
-    Ok(Json(Ready { status: "ready", durability: server.durability.name(), warning }))
+    let (durability, carrying) = (server.durability.name(), server.engine.is_carrying());
+    Ok(Json(Ready { status: "ready", durability, carrying, warning }))
 }
 
 /// What is counted and measured, for Prometheus

@@ -1,0 +1,199 @@
+//! The shipped binary, serving; what it is asked over HTTP; and its time, which the story moves.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use redeliver_core::Timestamp;
+use serde_json::Value;
+
+use super::{until, until_some};
+
+/// The key that every story's server is given.
+pub const KEY: &str = "a-key-for-the-stories-only";
+
+/// Where a server keeps what it has, from one start to the next.
+pub struct Place {
+    dir: Arc<tempfile::TempDir>,
+    args: Vec<String>,
+    variables: Vec<(String, String)>,
+}
+
+/// A server that runs.
+pub struct Server {
+    child: Child,
+    pub url: String,
+    log: Arc<Mutex<Vec<String>>>,
+    reader: Option<JoinHandle<()>>,
+    clock: Option<PathBuf>,
+    /// What the server has must not go before it does.
+    _dir: Arc<tempfile::TempDir>,
+    http: reqwest::blocking::Client,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub json: Value,
+}
+
+impl Place {
+    /// A place for the e-mail outbox that sends to this SMTP server.
+    pub fn outbox(smtp_url: &str) -> Self {
+        let place = Self { dir: Arc::new(tempfile::tempdir().unwrap()), args: Vec::new(), variables: Vec::new() };
+        place.arg("--profile").arg("email-outbox").variable("SMTP_URL", smtp_url)
+    }
+
+    pub fn arg(mut self, arg: &str) -> Self {
+        self.args.push(arg.to_owned());
+        self
+    }
+
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Its time stands still until it is moved.
+    pub fn with_clock(self) -> Self {
+        let clock = self.path("clock");
+        std::fs::write(&clock, "2026-12-01T09:00:00Z").unwrap();
+        self.arg("--clock").arg(&clock.display().to_string())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Starts the server, and waits until it answers.
+    pub fn serve(&self) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_redeliver"));
+        command.arg("serve").args(&self.args).current_dir(self.dir.path()).env_clear();
+        command.env("DATABASE_URL", "sqlite:outbox.db").env("HTTP_PORT", "0").env("REDELIVER_ADMIN_KEY", KEY);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.envs(std::env::var_os("LLVM_PROFILE_FILE").map(|file| ("LLVM_PROFILE_FILE", file)));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (lines, writer) = (BufReader::new(child.stderr.take().unwrap()).lines(), Arc::clone(&log));
+        let reader = std::thread::spawn(move || {
+            lines.map_while(Result::ok).for_each(|line| writer.lock().unwrap().push(line));
+        });
+        let heard = Arc::clone(&log);
+        let url = until_some("the server says where it answers", || {
+            assert!(child.try_wait().unwrap().is_none(), "the server ended: {:#?}", heard.lock().unwrap());
+            let log = heard.lock().unwrap();
+            let line = log.iter().find(|line| line.contains("answering on "))?;
+            let (_, rest) = line.split_once("answering on ")?;
+            Some(rest.split_whitespace().next()?.to_owned())
+        });
+        let clock = self.path("clock");
+        // Nobody is asked for a certificate here, and still something must stand ready to check one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::blocking::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        let clock = clock.exists().then_some(clock);
+        let reader = Some(reader);
+        let server = Server { child, url, log, reader, clock, _dir: Arc::clone(&self.dir), http };
+        until("the server carries", || server.get("/readyz").json["carrying"] == true);
+        server
+    }
+}
+
+impl Server {
+    pub fn get(&self, path: &str) -> Answer {
+        self.try_send(self.http.get(self.at(path))).expect("the server answers")
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.try_post(path, body).expect("the server answers")
+    }
+
+    pub fn delete(&self, path: &str) -> Answer {
+        self.try_send(self.http.delete(self.at(path))).expect("the server answers")
+    }
+
+    /// The same, for whoever must live with no answer.
+    pub fn try_post(&self, path: &str, body: &Value) -> Option<Answer> {
+        self.try_send(self.http.post(self.at(path)).json(body))
+    }
+
+    /// Has a mail accepted and tried before our eyes.
+    pub fn send_and_wait(&self, body: &Value) -> Answer {
+        let request = self.http.post(self.at("/v1/messages")).header("prefer", "wait=20").json(body);
+        self.try_send(request).expect("the server answers")
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    fn try_send(&self, request: reqwest::blocking::RequestBuilder) -> Option<Answer> {
+        let response = request.bearer_auth(KEY).send().ok()?;
+        let status = response.status().as_u16();
+        let text = response.text().ok()?;
+        Some(Answer { status, json: serde_json::from_str(&text).unwrap_or(Value::String(text)) })
+    }
+
+    /// A message as it stands.
+    pub fn message(&self, id: &str) -> Value {
+        self.get(&format!("/v1/messages/{id}")).json
+    }
+
+    /// Waits until a message has this status, and gives it.
+    pub fn wait_for_status(&self, id: &str, status: &str) -> Value {
+        until_some(&format!("message {id} is {status}"), || {
+            Some(self.message(id)).filter(|message| message["status"] == status)
+        })
+    }
+
+    /// Moves the time on by so many seconds, one after the other, and after each waits until nothing is due or in the
+    /// air any more.
+    pub fn pass(&self, seconds: i64) {
+        let clock = self.clock.as_ref().expect("the story's server has a clock of its own");
+        for _ in 0..seconds {
+            let now: Timestamp = std::fs::read_to_string(clock).unwrap().parse().unwrap();
+            let then = now.plus(Duration::from_secs(1));
+            let written = clock.with_extension("new");
+            std::fs::write(&written, then.to_string()).unwrap();
+            std::fs::rename(&written, clock).unwrap();
+            until("the clock has moved and nothing is due", || {
+                let stats = self.get("/v1/stats").json;
+                let moved = stats["at"].as_str().is_some_and(|now| now.parse() == Ok(then));
+                moved && stats["total"]["due"] == 0 && stats["total"]["sending"] == 0
+            });
+        }
+    }
+
+    /// What it has written to its log.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().join("\n")
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Tells it to stop, and waits until it has.
+    pub fn stop(mut self) -> String {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let ended = self.child.wait().unwrap();
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        assert!(ended.success(), "{}", self.log());
+        self.log()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
