@@ -61,18 +61,18 @@ async fn a_cut_is_lost_only_after_the_dot() {
 
 #[tokio::test]
 async fn silence_is_lost_only_after_the_dot() {
-    for (stage, expected) in [
-        ("greeting", "failed ETIMEDOUT Connection"),
-        ("rcpt", "failed ETIMEDOUT Connection"),
-        ("dot", "lost"),
-    ] {
+    let check = async |stage: &str, expected: &str| {
         let sink = sink(&format!("at {stage} hang")).await;
         let content = email(&["ada@example.org"]).to_content().unwrap();
-        let within = Duration::from_millis(800);
-        let outcome = carry_within(&transport_to(&sink), &claimed(1), &content, within).await;
+        let outcome = carry_within(&transport_to(&sink), &claimed(1), &content, Duration::from_secs(4)).await;
         assert_eq!(short(&outcome), expected, "{stage}: {outcome:?}");
         assert!(!format!("{outcome:?}").contains("given up"), "it says so itself, in time");
-    }
+    };
+    tokio::join!(
+        check("greeting", "failed ETIMEDOUT Connection"),
+        check("rcpt", "failed ETIMEDOUT Connection"),
+        check("dot", "lost"),
+    );
 }
 
 #[tokio::test]
@@ -278,7 +278,7 @@ async fn a_login_is_never_sent_where_anybody_can_read_it_unless_that_is_meant() 
     let outcome = carry(&transport_with(open.clone()), &email(&["a@b"])).await;
     assert_eq!(short(&outcome), "failed AUTH Credential");
     let required = carry(&transport_with(config(&url)), &email(&["a@b"])).await;
-    assert!(matches!(&required, Outcome::Failed(_)), "it has no STARTTLS: {required:?}");
+    assert_eq!(short(&required), "failed TLS Connection", "it has no STARTTLS: {required:?}");
     assert_eq!(sink.mails().len(), 0);
     let meant = SmtpConfig { auth_without_tls: true, ..open };
     assert_eq!(short(&carry(&transport_with(meant), &email(&["a@b"])).await), "delivered");
@@ -388,12 +388,6 @@ async fn a_server_that_only_knows_the_older_login_gets_it() {
         };
         assert_eq!(short(&carry(&transport_with(open), &email(&["a@b"])).await), expected);
     }
-}
-
-#[tokio::test]
-async fn a_name_that_nobody_has_is_trouble_with_the_connection() {
-    let nowhere = transport_with(config("smtp://nowhere.invalid:25"));
-    assert_eq!(short(&carry(&nowhere, &email(&["a@b"])).await), "failed ENOTFOUND Connection");
 }
 
 #[tokio::test]

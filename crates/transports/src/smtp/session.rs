@@ -79,6 +79,9 @@ impl Session {
             Tls::Opportunistic => session.features.starttls,
             Tls::Required => true,
         };
+        if wants_tls && !session.features.starttls {
+            return Err(Trouble::no_encryption());
+        }
         if wants_tls {
             session.command(Stage::StartTls, "STARTTLS", deadline).await?;
             session.line = encrypt(session.line, config, encryption, deadline).await?;

@@ -46,6 +46,12 @@ impl Trouble {
         Self::Unable(Outcome::Failed(Failure::new(text).with_code("AUTH").blaming(Blame::Credential)))
     }
 
+    /// A server without the encryption that the config demands.
+    pub(super) fn no_encryption() -> Self {
+        let text = "the server offers no encryption (STARTTLS): use smtps://, or tls = \"opportunistic\"";
+        Self::Unable(Outcome::Failed(Failure::new(text).with_code("TLS").blaming(Blame::Connection)))
+    }
+
     /// What it comes to for the message.
     pub(super) fn outcome(self) -> Outcome {
         match self {
@@ -80,5 +86,20 @@ fn code(error: &io::Error) -> &'static str {
         // The system's resolver has no kind of its own.
         _ if error.to_string().contains("lookup address") => "ENOTFOUND",
         _ => "ECONNECTION",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_network_have_their_usual_names() {
+        let of = |kind: io::ErrorKind| code(&io::Error::from(kind));
+        assert_eq!(of(io::ErrorKind::ConnectionRefused), "ECONNREFUSED");
+        assert_eq!(of(io::ErrorKind::UnexpectedEof), "ECONNRESET");
+        assert_eq!(of(io::ErrorKind::HostUnreachable), "ECONNECTION");
+        let unknown = io::Error::other("failed to lookup address information: Name or service not known");
+        assert_eq!(code(&unknown), "ENOTFOUND");
     }
 }
