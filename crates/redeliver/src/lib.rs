@@ -75,7 +75,8 @@ pub use redeliver_core::policy::{Backoff, Jitter};
 pub use redeliver_core::route::{OnAuthError, OnLost, Travel};
 pub use redeliver_core::status::Status;
 pub use redeliver_core::{
-    Content, DeadReason, Failure, Lane, Message, MessageId, Name, Outcome, Policy, Route, State, Timestamp,
+    Content, DeadReason, Event, Failure, Lane, Message, MessageId, Name, Outcome, Policy, Route, State,
+    Timestamp,
 };
 pub use redeliver_engine::emit::Observer;
 pub use redeliver_engine::store::StoreError;

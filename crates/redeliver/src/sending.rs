@@ -10,7 +10,7 @@ use redeliver_core::status::Status;
 use redeliver_core::{Message, MessageId, State, Timestamp};
 use redeliver_engine::Engine;
 use redeliver_engine::inline::Waiter;
-use redeliver_engine::intake::Accepted;
+use redeliver_engine::intake::{Accepted, Sink};
 use tokio::runtime::Handle;
 
 use crate::error::{Error, no_runtime};
@@ -55,7 +55,17 @@ impl Sending {
         // On a task of its own: a caller who goes away leaves nothing half done.
         let accepting = {
             let engine = Arc::clone(engine);
-            runtime.spawn(async move { engine.accept_now(message).await })
+            // Where nobody carries, nobody may claim: a worker that failed has left its desk as it was.
+            let is_carrying = outbox.is_carrying();
+            runtime.spawn(async move {
+                match is_carrying {
+                    true => engine.accept_now(message).await,
+                    false => {
+                        let accepted = engine.accept(vec![message]).await?.pop();
+                        Ok((accepted.unwrap_or(Accepted::NoRoute), None))
+                    }
+                }
+            })
         };
         let (accepted, waiter) = accepting.await.map_err(|error| Error::WorkerEnded(error.to_string()))??;
         match accepted {
@@ -94,6 +104,13 @@ async fn first_try(
 ) -> Sent {
     let engine = &outbox.engine;
     let queued = Sent::Queued { id: id.clone(), due_at, last_error: None };
+    let Some(wait) = wait else {
+        return match waiter {
+            Some(_) => queued,
+            // What came too late may have ended on arrival.
+            None => look(engine, &id).await.map_or(queued, Sent::of),
+        };
+    };
     let settled = async {
         match waiter {
             Some(waiter) => match waiter.settled().await {
@@ -103,7 +120,6 @@ async fn first_try(
             None => tried(outbox, &id).await,
         }
     };
-    let Some(wait) = wait else { return queued };
     let settled = tokio::select! {
         biased;
         settled = settled => settled,

@@ -1,10 +1,12 @@
 //! Several handles on one outbox, ways of one's own, and a store for tests.
 
+use std::sync::Arc;
+
 use redeliver::profile::email_policy;
-use redeliver::{Content, Error, OpenError, Outgoing, Redeliver, Route, Sent, Status};
+use redeliver::{Content, Error, Event, Observer, OpenError, Outgoing, Redeliver, Route, Sent, Status};
 
 use crate::desk::Desk;
-use crate::stage::{Stage, mail, sink, until_status, url};
+use crate::stage::{Stage, mail, sink, until, until_status, url};
 
 #[tokio::test]
 async fn one_who_only_accepts_leaves_the_carrying_to_another() {
@@ -63,4 +65,29 @@ async fn an_application_has_routes_and_transports_of_its_own() {
 
     assert!(matches!(&sent, Sent::Delivered { receipt: Some(said), .. } if said == "taken"), "{sent:?}");
     worker.stop().await.unwrap();
+}
+
+/// Falls over when a message is delivered, and takes the route that tells it down with it.
+struct Fainting;
+
+impl Observer for Fainting {
+    fn observe(&self, event: &Event) {
+        assert_ne!(event.kind.name(), "message.delivered", "on purpose");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_fails_says_so_and_what_was_accepted_stays() {
+    let (stage, desk) = (Stage::new(), Desk::new());
+    let outbox = stage.outbox().transport("smtp", desk.clone()).observer(Arc::new(Fainting));
+    let redeliver = outbox.open().await.unwrap();
+    let worker = redeliver.start().unwrap();
+    desk.take_one();
+
+    redeliver.send_or_queue(mail()).await.unwrap();
+
+    until(async || !worker.is_running()).await;
+    assert!(matches!(worker.stop().await, Err(Error::WorkerEnded(_))));
+    let next = redeliver.send_or_queue(mail()).await.unwrap();
+    assert_eq!(redeliver.status(next.id()).await.unwrap(), Some(Status::Due));
 }

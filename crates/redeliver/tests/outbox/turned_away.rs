@@ -61,8 +61,10 @@ async fn what_has_no_route_or_comes_too_late_is_said_so() {
     assert!(matches!(astray, Err(Error::Misused(said)) if said.contains("no route pigeon")));
 
     let past = Timestamp::from_ms(1);
-    let late = redeliver.send_or_queue(Outgoing::from(mail()).expires_at(past)).await.unwrap();
-    assert!(matches!(&late, Sent::Refused { reason, .. } if reason == "expired"), "{late:?}");
+    let late = || redeliver.send_or_queue(Outgoing::from(mail()).expires_at(past));
+    for sent in [late().await.unwrap(), late().without_waiting().await.unwrap()] {
+        assert!(matches!(&sent, Sent::Refused { reason, .. } if reason == "expired"), "{sent:?}");
+    }
 }
 
 #[tokio::test]
