@@ -50,7 +50,7 @@ impl Heading {
     /// The heading of a message that carries this.
     pub(super) fn of(message: &Message, email: Option<&Email>) -> Self {
         let Some(email) = email else {
-            let subject = message.key.as_deref().unwrap_or("(no e-mail)").to_owned();
+            let subject = message.key.as_deref().map_or_else(|| "(no e-mail)".to_owned(), visible);
             return Self { to: "—".to_owned(), subject };
         };
         let mut recipients = email.recipients();
@@ -60,22 +60,50 @@ impl Heading {
             (Some(first), more) => format!("{} and {more} more", written(first)),
         };
         let subject = if email.subject.trim().is_empty() { "(no subject)" } else { &email.subject };
-        Self { to, subject: subject.to_owned() }
+        Self { to, subject: visible(subject) }
     }
 }
 
 /// An address as people write it.
 pub(super) fn written(mailbox: &Mailbox) -> String {
     match &mailbox.name {
-        Some(name) => format!("{name} <{}>", mailbox.address),
-        None => mailbox.address.clone(),
+        Some(name) => format!("{} <{}>", visible(name), visible(&mailbox.address)),
+        None => visible(&mailbox.address),
     }
 }
 
 /// An error as the other side said it, its code in front where the words don't begin with it anyway.
 pub(super) fn said(failure: &Failure) -> String {
     match &failure.code {
-        Some(code) if !failure.text.starts_with(&**code) => format!("{code} {}", failure.text),
-        _ => failure.text.to_string(),
+        Some(code) if !failure.text.starts_with(&**code) => visible(&format!("{code} {}", failure.text)),
+        _ => visible(&failure.text),
+    }
+}
+
+/// A text with a mark for each character that can't be seen but changes how others are: controls, and those that turn
+/// the direction of reading, by which an address can be made to look like another.
+pub(super) fn visible(text: &str) -> String {
+    let is_hidden = |c: char| {
+        let turns = matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        turns || (c.is_control() && !matches!(c, '\n' | '\t'))
+    };
+    text.chars().map(|c| if is_hidden(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_turns_the_direction_of_reading_is_seen() {
+        assert_eq!(visible("a\u{202e}gpj.exe\u{0}"), "a\u{fffd}gpj.exe\u{fffd}");
+        assert_eq!(visible("Grüße, عمر 👩‍🚀\n"), "Grüße, عمر 👩‍🚀\n");
+    }
+
+    #[test]
+    fn a_code_is_said_once() {
+        assert_eq!(said(&Failure::new("451 later").with_code("451")), "451 later");
+        assert_eq!(said(&Failure::new("4.3.2 later").with_code("451")), "451 4.3.2 later");
+        assert_eq!(said(&Failure::new("later")), "later");
     }
 }

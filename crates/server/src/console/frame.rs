@@ -1,5 +1,6 @@
 //! What surrounds every page: the navigation, who is logged in, what was just done, what to be warned of.
 
+use super::emails::visible;
 use super::flash::Flash;
 use super::guard::Visitor;
 use super::{Console, link};
@@ -56,9 +57,9 @@ impl Frame {
         Self {
             now: Some(console.server.engine.clock().now().to_string()),
             who: Some(Who {
-                name: caller.name.to_string(),
+                name: visible(&caller.name),
                 role: caller.role.name(),
-                workspace: caller.workspace.as_ref().map(ToString::to_string),
+                workspace: caller.workspace.as_deref().map(visible),
                 csrf: visitor.csrf.clone(),
             }),
             entries: PAGES.map(entry).into(),

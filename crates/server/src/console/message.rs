@@ -11,11 +11,11 @@ use redeliver_core::{Message, State as Standing, Timestamp};
 use redeliver_engine::Engine;
 
 use super::Console;
-use super::emails::{Heading, email, said, written};
+use super::emails::{Heading, email, said, visible, written};
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
 use super::link;
-use super::moment::Moment;
+use super::moment::{Moment, Piece, pieces};
 use super::page::{Answer, page};
 use super::queue::{status_class, status_words};
 use crate::api::messages::find;
@@ -47,7 +47,7 @@ struct Page {
     heading: Heading,
     status: &'static str,
     class: &'static str,
-    sentence: String,
+    sentence: Vec<Piece>,
     facts: Vec<Fact>,
     steps: Vec<Step>,
     can_retry: bool,
@@ -80,7 +80,7 @@ pub(super) async fn show(
         heading: Heading::of(&message, email.as_ref()),
         status: status_words(status),
         class: status_class(status),
-        sentence: explanation.map_or_else(String::new, |explanation| explanation.sentence),
+        sentence: pieces(&visible(&explanation.map(|explanation| explanation.sentence).unwrap_or_default())),
         facts: facts(&message, email.as_ref(), engine),
         steps: steps(&message, &attempts, now),
         can_retry: is_dead && visitor.may_act(),
@@ -92,7 +92,7 @@ pub(super) async fn show(
 
 fn facts(message: &Message, email: Option<&Email>, engine: &Engine) -> Vec<Fact> {
     let view = MessageView::of(message, engine);
-    let text = |name, text: String| Fact { name, text, at: None };
+    let text = |name, text: String| Fact { name, text: visible(&text), at: None };
     let some = |name, value: Option<String>| value.map(|value| text(name, value));
     let time = |name, at: Option<Timestamp>| {
         at.map(|at| Fact { name, text: String::new(), at: Some(Moment::clock(at)) })
@@ -111,7 +111,7 @@ fn facts(message: &Message, email: Option<&Email>, engine: &Engine) -> Vec<Fact>
         some("The other side said", view.receipt),
         some("Waits for", view.parked_for),
         some("Why it was cancelled", view.cancelled_for),
-        time("Due", Some(message.due_at)),
+        time(if message.state.ended_at().is_some() { "Was due" } else { "Due" }, Some(message.due_at)),
         time("Expires", message.expires_at),
         time("Ended", message.state.ended_at()),
         time("Dismissed", dismissed_at),
@@ -147,7 +147,7 @@ fn email_facts(email: &Email) -> Vec<Fact> {
     .chain(email.attachments.iter().map(|file| format!("file {}", file.name)))
     .collect();
     let carries = if parts.is_empty() { "nothing but its subject".to_owned() } else { parts.join(", ") };
-    let fact = |name, text: Option<String>| text.map(|text| Fact { name, text, at: None });
+    let fact = |name, text: Option<String>| text.map(|text| Fact { name, text: visible(&text), at: None });
     [
         fact("From", email.from.as_ref().map(written)),
         fact("To", all(&email.to)),
@@ -193,13 +193,13 @@ fn steps(message: &Message, attempts: &[AttemptRecord], now: Timestamp) -> Vec<S
             Some(step("next", what, None, message.due_at))
         }
         Standing::Delivered { at, receipt } => {
-            Some(step("good", "Delivered".to_owned(), receipt.as_ref().map(ToString::to_string), *at))
+            Some(step("good", "Delivered".to_owned(), receipt.as_deref().map(visible), *at))
         }
         Standing::Dead { at, reason, .. } => {
             Some(step("alarm", "Given up".to_owned(), Some(reason.name().replace('_', " ")), *at))
         }
         Standing::Cancelled { at, reason } => {
-            Some(step("muted", "Cancelled".to_owned(), Some(reason.to_string()), *at))
+            Some(step("muted", "Cancelled".to_owned(), Some(visible(reason)), *at))
         }
         Standing::Claimed(_) | Standing::HandedOff { .. } => None,
     };

@@ -44,6 +44,34 @@ impl Moment {
     }
 }
 
+/// A piece of a sentence.
+pub(super) enum Piece {
+    Words(String),
+    Time(Moment),
+}
+
+/// Bytes of a time as sentences have it, such as `2026-12-01T09:00:00.000Z`.
+const WRITTEN_BYTES: usize = 24;
+
+/// A sentence with its times cut out, so that they too are told in the reader's zone.
+pub(super) fn pieces(sentence: &str) -> Vec<Piece> {
+    let (mut pieces, mut rest) = (Vec::new(), sentence);
+    while let Some((before, at, after)) = next_time(rest) {
+        pieces.extend([Piece::Words(before.to_owned()), Piece::Time(Moment::clock(at))]);
+        rest = after;
+    }
+    pieces.push(Piece::Words(rest.to_owned()));
+    pieces
+}
+
+fn next_time(text: &str) -> Option<(&str, Timestamp, &str)> {
+    text.match_indices("-").find_map(|(dash, _)| {
+        let start = dash.checked_sub(4)?;
+        let written = text.get(start..start + WRITTEN_BYTES).filter(|written| written.ends_with('Z'))?;
+        Some((&text[..start], written.parse().ok()?, &text[start + WRITTEN_BYTES..]))
+    })
+}
+
 fn utc(at: Timestamp, form: &str) -> String {
     match jiff::Timestamp::from_millisecond(at.as_ms()) {
         Ok(time) => time.strftime(form).to_string(),
@@ -87,6 +115,25 @@ mod tests {
         check(90, "in 1 min");
         check(-7_200, "2 h ago");
         check(3 * 86_400, "in 3 days");
+    }
+
+    #[test]
+    fn the_times_in_a_sentence_are_times() {
+        let told = |sentence: &str| {
+            let told = |piece| match piece {
+                Piece::Words(words) => words,
+                Piece::Time(moment) => format!("[{}]", moment.text),
+            };
+            pieces(sentence).into_iter().map(told).collect::<String>()
+        };
+        assert_eq!(
+            told("due at 2026-12-01T09:00:00.000Z; until 2026-12-02T09:00:00.000Z."),
+            "due at [2026-12-01 09:00:00 UTC]; until [2026-12-02 09:00:00 UTC]."
+        );
+        for plain in ["", "-", "é-", "2026-12-01T09:00", "x-ray é-é-é-é-é-é-é-é-é-é-é-é-é-é-éZ"]
+        {
+            assert_eq!(told(plain), plain);
+        }
     }
 
     #[test]

@@ -19,5 +19,5 @@ pub(super) fn page(template: &impl Template) -> Answer {
 
 /// There is no such page.
 pub(super) async fn no_such_page() -> Refusal {
-    Problem::not_found("there is no such page: the navigation names those there are").into()
+    Problem::not_found("there is no page at this address").into()
 }

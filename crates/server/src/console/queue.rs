@@ -52,7 +52,7 @@ impl Show {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Open => "Pending and failed",
+            Self::Open => "All open",
             Self::Pending => "Pending",
             Self::Failed => "Failed",
             Self::Delivered => "Delivered",

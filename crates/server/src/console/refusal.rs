@@ -35,7 +35,7 @@ impl IntoResponse for Refusal {
         let page = Page {
             frame: Frame::bare(),
             title: problem.title.clone(),
-            detail: problem.detail.clone(),
+            detail: sentence(&problem.detail),
             status: problem.status,
             overview: link::OVERVIEW,
         };
@@ -52,4 +52,11 @@ impl IntoResponse for Refusal {
             Err(_) => api,
         }
     }
+}
+
+/// What the API says in passing, as a sentence of its own.
+fn sentence(detail: &str) -> String {
+    let mut rest = detail.chars();
+    let first = rest.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(rest).chain(['.']).collect()
 }

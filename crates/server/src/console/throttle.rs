@@ -93,8 +93,9 @@ mod tests {
     async fn the_line_has_an_end() {
         let throttle = Arc::new(Throttle::default());
         let mut turns: Vec<_> = (0..LINE_MAX).map(|_| Box::pin(throttle.turn())).collect();
+        let mut held = Vec::new();
         for turn in &mut turns {
-            let _ = futures_util::poll!(turn);
+            held.push(futures_util::poll!(turn));
         }
         assert_eq!(throttle.turn().await.err().map(|problem| problem.status), Some(429));
     }

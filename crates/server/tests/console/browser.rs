@@ -161,7 +161,7 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     let first = story.text("a.row");
     assert_eq!(story.browser.ask("document.activeElement.innerText"), json!(first));
     story.browser.press("/");
-    assert_eq!(story.browser.ask("document.activeElement.innerText"), json!("Pending and failed"));
+    assert_eq!(story.browser.ask("document.activeElement.innerText"), json!("All open"));
     story.browser.press("?");
     assert_eq!(story.browser.ask("document.getElementById('keys').open"), json!(true));
     story.look("keys");
@@ -202,8 +202,12 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     assert_eq!(story.browser.ask("typeof window.hacked"), json!("undefined"));
     story.look("hostile");
 
-    // Out.
+    assert_eq!(story.browser.complaints, Vec::<String>::new(), "the browser found something wrong");
+
+    // What is not there is said, and then out.
+    story.browser.go(&format!("{address}/admin/nothing"));
+    story.look("refusal");
+    story.browser.go(&format!("{address}/admin"));
     story.browser.click_through(".who button");
     assert_eq!(story.path(), "/login");
-    assert_eq!(story.browser.complaints, Vec::<String>::new(), "the browser found something wrong");
 }

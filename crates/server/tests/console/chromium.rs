@@ -162,7 +162,9 @@ impl Chromium {
 
 impl Drop for Chromium {
     fn drop(&mut self) {
-        // It may be gone already; then there is nothing to end.
+        // Asked first, because only it knows its own children; it may be gone already, and then there is nothing to end.
+        let _ = self.to.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
+        while self.from.recv_timeout(PATIENCE).is_ok() {}
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.profile);

@@ -1,4 +1,5 @@
 //! The console, page by page: through the router, and in a real browser.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod browser;
 mod chromium;

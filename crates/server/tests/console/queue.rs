@@ -104,7 +104,7 @@ async fn a_retry_starts_a_failed_mail_over_and_says_so_once() {
     assert!(!reader.get("/admin/email-queue").await.says("Retried: it is due now"), "once");
     let again = reader.press("/admin/email-queue", &path, "failed").await;
     assert_eq!(again.status, StatusCode::CONFLICT);
-    assert!(again.says("only what has failed is retried"));
+    assert!(again.says("Only what has failed is retried"));
 }
 
 #[tokio::test]
