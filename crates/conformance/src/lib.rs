@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! redeliver_conformance::store_tests!(MemoryStore::new());
+//! redeliver_conformance::access_tests!(MemoryStore::new());
 //! redeliver_conformance::transport_tests!(MyTransportRig::new().await);
 //! redeliver_conformance::intake_tests!(MyIntakeRig::new().await);
 //! ```
@@ -17,6 +18,7 @@
     reason = "a judge panics: that's how a test fails"
 )]
 
+pub mod access;
 pub mod intake;
 pub mod make;
 pub mod store;

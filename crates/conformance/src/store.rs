@@ -214,6 +214,9 @@ macro_rules! store_tests {
                 the_list_is_filtered_by_workspace
                 the_list_is_filtered_by_route
                 the_list_is_filtered_by_state
+                the_list_is_filtered_by_status
+                the_list_is_filtered_by_lane
+                pages_of_one_status_have_no_gaps_and_no_repeats
                 the_list_is_filtered_by_key
                 the_filters_of_a_list_add_up
                 dismissed_messages_are_listed_only_on_demand

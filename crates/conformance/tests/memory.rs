@@ -8,6 +8,12 @@ mod store {
     redeliver_conformance::store_tests!(MemoryStore::new());
 }
 
+mod access {
+    use redeliver_engine::memory::MemoryStore;
+
+    redeliver_conformance::access_tests!(MemoryStore::new());
+}
+
 mod transport {
     use super::peers::MemoryTransport;
 

@@ -1,7 +1,9 @@
 //! SQLite keeps every rule for stores, with threads of its own and without.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
 
+use redeliver_conformance::access::AccessRig;
 use redeliver_conformance::store::StoreRig;
+use redeliver_engine::access::Access;
 use redeliver_engine::store::Store;
 use redeliver_stores::{OpenOptions, Sqlite, SyncSqlite};
 
@@ -25,6 +27,16 @@ impl StoreRig for InFile {
     }
 }
 
+impl AccessRig for InFile {
+    fn access(&self) -> &dyn Access {
+        &self.store
+    }
+
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+}
+
 /// A store in memory that has been used before and cleared since.
 fn cleared() -> SyncSqlite {
     let store = SyncSqlite::in_memory().unwrap();
@@ -35,9 +47,17 @@ fn cleared() -> SyncSqlite {
 mod with_threads {
     use super::*;
     redeliver_conformance::store_tests!(InFile::new());
+    mod access {
+        use super::*;
+        redeliver_conformance::access_tests!(InFile::new());
+    }
 }
 
 mod inline {
     use super::*;
     redeliver_conformance::store_tests!(cleared());
+    mod access {
+        use super::*;
+        redeliver_conformance::access_tests!(cleared());
+    }
 }

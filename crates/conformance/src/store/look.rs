@@ -4,8 +4,9 @@ use redeliver_core::attempt::{AttemptRecord, Verdict};
 use redeliver_core::change::Audit;
 use redeliver_core::gate::{GateKey, Scope};
 use redeliver_core::operate::{Action, operate};
+use redeliver_core::status::Status;
 use redeliver_core::{DeadReason, Lane, Lease, Message, MessageId, State};
-use redeliver_engine::store::{Count, Filter, Store};
+use redeliver_engine::store::{Count, Filter, StatusAt, Store};
 
 use crate::make::*;
 
@@ -89,6 +90,90 @@ pub async fn the_list_is_filtered_by_state(store: &dyn Store) {
     for message in messages {
         let filter = Filter { state: Some(message.state.name()), ..everything() };
         assert_eq!(listed(store, filter).await, ids([&message]), "{}", message.state.name());
+    }
+}
+
+/// What people call it, which depends on the time at which they ask.
+pub async fn the_list_is_filtered_by_status(store: &dyn Store) {
+    let due = |n, s, attempts| Message { due_at: at(s), attempts, ..message(n) };
+    let parked = State::Waiting { parked_for: Some(GateKey::pause(Scope::Route, "mail")) };
+    let [_, claimed, handed_off, delivered, dead, cancelled] = one_of_each();
+    let suspect = |message| Message { losses: 1, ..message };
+    let messages = [
+        due(1, 0, 0),
+        due(2, 5, 0),
+        due(3, 5, 2),
+        due(4, 0, 2),
+        suspect(due(5, 0, 1)),
+        suspect(due(6, 5, 1)),
+        Message { state: parked, ..due(7, 0, 1) },
+        standing(8, claimed),
+        standing(9, handed_off),
+        standing(10, delivered),
+        standing(11, dead),
+        standing(12, cancelled),
+    ];
+    keep_all(store, messages).await;
+    let of = |status, s| Filter { status: Some(StatusAt { status, now: at(s) }), ..everything() };
+    for (status, s, expected) in [
+        (Status::Due, 0, &[5, 4, 1][..]),
+        (Status::Due, 5, &[6, 5, 4, 3, 2, 1]),
+        (Status::Due, -1, &[]),
+        (Status::Scheduled, 0, &[2]),
+        (Status::Scheduled, -1, &[2, 1]),
+        (Status::Retrying, 0, &[6, 3]),
+        (Status::Held, 0, &[7]),
+        (Status::Sending, 0, &[8]),
+        (Status::HandedOff, 0, &[9]),
+        (Status::Delivered, 0, &[10]),
+        (Status::Dead, 0, &[11]),
+        (Status::Cancelled, 0, &[12]),
+    ] {
+        let found = listed(store, of(status, s)).await;
+        assert_eq!(found, numbered(expected.iter().copied()), "{} at {s}", status.name());
+    }
+    let never = Filter { state: Some("dead"), ..of(Status::Due, 0) };
+    assert_eq!(listed(store, never).await, [], "nothing is both");
+    let both = Filter { state: Some("waiting"), ..of(Status::Due, 0) };
+    assert_eq!(listed(store, both).await, numbered([5, 4, 1]));
+}
+
+/// One priority alone, whatever else is asked for.
+pub async fn the_list_is_filtered_by_lane(store: &dyn Store) {
+    let states = || one_of_each().into_iter().enumerate();
+    for (i, lane) in Lane::ALL.into_iter().enumerate() {
+        let number = |j: usize| (i * 10 + j) as u32;
+        keep_all(store, states().map(|(j, state)| Message { lane, ..standing(number(j), state) })).await;
+    }
+    for (i, lane) in Lane::ALL.into_iter().enumerate() {
+        let all = Filter { lane: Some(lane), ..everything() };
+        let number = |j: usize| (i * 10 + j) as u32;
+        assert_eq!(listed(store, all.clone()).await, numbered((0..6).rev().map(number)), "{}", lane.name());
+        for (j, state) in states() {
+            let filter = Filter { state: Some(state.name()), ..all.clone() };
+            assert_eq!(
+                listed(store, filter).await,
+                numbered([number(j)]),
+                "{} {}",
+                lane.name(),
+                state.name()
+            );
+        }
+    }
+}
+
+/// The page is as long as was asked for, though others stand between its messages.
+pub async fn pages_of_one_status_have_no_gaps_and_no_repeats(store: &dyn Store) {
+    let of = |n: u32| Message { due_at: at(i64::from(n % 3)), attempts: n % 2, ..message(n) };
+    keep_all(store, (1..=60).map(of)).await;
+    for (status, fits) in [
+        (Status::Due, (|n| n % 3 == 0) as fn(&u32) -> bool),
+        (Status::Scheduled, |n| n % 3 > 0 && n % 2 == 0),
+        (Status::Retrying, |n| n % 3 > 0 && n % 2 == 1),
+    ] {
+        let filter = Filter { status: Some(StatusAt { status, now: at(0) }), ..everything() };
+        assert_eq!(listed(store, Filter { limit: 7, ..filter.clone() }).await.len(), 7);
+        assert_eq!(paged(store, filter, 7).await, numbered((1..=60).rev().filter(fits)), "{}", status.name());
     }
 }
 
