@@ -112,6 +112,7 @@ pub fn document(described: OpenApi, engine: &Engine) -> String {
     });
     document["security"] = json!([{ "key": [] }]);
     document["components"]["securitySchemes"] = json!({ "key": { "type": "http", "scheme": "bearer" } });
+    any_of(&mut document);
     let mut sent: Map<String, Value> = serde_json::from_str(SENT).unwrap_or_default();
     let routes: Vec<&str> = engine.routes().map(|route| &*route.name).collect();
     if !routes.is_empty()
@@ -125,6 +126,20 @@ pub fn document(described: OpenApi, engine: &Engine) -> String {
         schemas.append(&mut sent);
     }
     document.to_string()
+}
+
+/// What may be one of several things may look like two of them: a message that is kept has an id, as one that is gone.
+fn any_of(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if let Some(forms) = map.remove("oneOf") {
+                map.insert("anyOf".to_owned(), forms);
+            }
+            map.values_mut().for_each(any_of);
+        }
+        Value::Array(items) => items.iter_mut().for_each(any_of),
+        _ => {}
+    }
 }
 
 fn schema<T: PartialSchema>() -> Value {

@@ -149,7 +149,14 @@ async fn a_header_stands_for_the_key_where_the_body_has_none() {
     assert_eq!(send("h-1", r#"{"route": "email", "payload": 1, "key": "h-1"}"#).await.status, 200);
     let both = send("h-1", r#"{"route": "email", "payload": 1, "key": "h-2"}"#).await;
     assert_eq!((both.status.as_u16(), &both.json()["errors"][0]["field"]), (422, &json!("key")));
-    assert_eq!(send("h-1", "[]").await.status, 422, "one key is for one message");
+    let many = r#"[{"route": "email", "payload": 1}, {"route": "email", "payload": 2, "key": "own"}]"#;
+    let told = send("h-3", many).await.json();
+    assert_eq!(
+        (&told[0]["key"], &told[1]["key"]),
+        (&json!("h-3/0"), &json!("own")),
+        "each has its place in it"
+    );
+    assert_eq!(send("h-3", many).await.status, 200, "and saying it again sends nothing twice");
 }
 
 #[tokio::test]

@@ -64,11 +64,15 @@ async fn a_line_that_never_ends_is_cut_off_and_those_before_it_are_kept() {
 }
 
 #[tokio::test]
-async fn an_empty_body_has_no_results() {
+async fn an_empty_body_has_no_results_and_a_header_begins_the_keys_of_many() {
     let rig = Rig::still();
     let answer = send(&rig, "").await;
     assert_eq!((answer.status.as_u16(), answer.text.as_str()), (200, ""));
     let headers = [("content-type", "application/x-ndjson"), ("idempotency-key", "k")];
-    let answer = rig.call_with("POST", "/v1/messages", Some(ADMIN), &headers, "").await;
-    assert_eq!(answer.status, 422);
+    let line = "{\"route\": \"email\", \"payload\": 1}";
+    for duplicate in [false, true] {
+        let answer = rig.call_with("POST", "/v1/messages", Some(ADMIN), &headers, line).await;
+        let told = &answer.lines()[0];
+        assert_eq!((&told["key"], &told["duplicate"]), (&json!("k/1"), &json!(duplicate)));
+    }
 }

@@ -1,18 +1,39 @@
 //! Where the next page of a list begins: opaque, so that nobody builds one.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use redeliver_core::MessageId;
+
+/// Every text of 22 characters is a cursor, so that there is nothing to say about most of them.
+const CODE: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// What the cursor behind a row of another table begins with.
+const ROW: char = '~';
 
 /// The cursor behind this message.
 pub fn behind(id: &MessageId) -> String {
-    URL_SAFE_NO_PAD.encode(id.to_string())
+    match id {
+        MessageId::Own(uuid) => CODE.encode(uuid.as_bytes()),
+        MessageId::Row(text) => format!("{ROW}{}", CODE.encode(text.as_bytes())),
+    }
 }
 
 /// The message that a cursor stands behind.
 pub fn read(text: &str) -> Result<MessageId, String> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).ok();
-    let id = bytes.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok());
+    let id = match text.strip_prefix(ROW) {
+        Some(row) => CODE.decode(row).ok().and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok()),
+        None => {
+            let bits = CODE.decode(text).ok().and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+            bits.map(|bits| MessageId::own(u128::from_be_bytes(bits)))
+        }
+    };
     id.ok_or_else(|| "is no cursor: give the \"next\" of the page before".to_owned())
 }
 

@@ -37,7 +37,7 @@ pub struct Page {
         ("key" = Option<String>, Query),
         ("with_dismissed" = Option<bool>, Query, description = "Dead ones that were put away, too"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500),
-        ("after" = Option<String>, Query, description = "The `next` of the page before"),
+        ("after" = Option<String>, Query, description = "The `next` of the page before", pattern = "^[A-Za-z0-9_-]{22}$"),
     ),
     responses((status = 200, description = "A page", body = Page), Looked))]
 pub async fn list(

@@ -9,7 +9,7 @@ use futures_util::{StreamExt, stream};
 use redeliver_core::accept::NewMessage;
 use serde::Serialize;
 
-use super::read;
+use super::read::{self, HeaderKey};
 use super::submit::{Acceptance, Taken, take};
 use crate::Server;
 use crate::auth::Caller;
@@ -22,6 +22,12 @@ const BATCH_LINES_MAX: usize = 500;
 /// Bytes of such a batch, at most, its last line aside.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
+/// Who sends, and what stands for their messages' keys.
+struct Sender {
+    caller: Caller,
+    header_key: Option<String>,
+}
+
 /// One result line.
 #[derive(Serialize)]
 struct ResultLine<'a> {
@@ -31,33 +37,41 @@ struct ResultLine<'a> {
 }
 
 /// Answers line by line, as long as lines come.
-pub(super) fn answer(server: Server, caller: Caller, body: Body) -> Result<Response, Problem> {
+pub(super) fn answer(
+    server: Server,
+    caller: Caller,
+    header_key: Option<String>,
+    body: Body,
+) -> Result<Response, Problem> {
     // A batch, the line that comes after it, and what has arrived of the next.
     let room = server.room.take(BATCH_BYTES_MAX + 2 * server.limits.body_bytes_max)?;
     let lines = Lines { chunks: body.into_data_stream(), rest: BytesMut::new(), read: 0, ended: false };
-    let state = Some((server, caller, lines, room));
+    let sender = Sender { caller, header_key };
+    let state = Some((server, sender, lines, room));
     let results = stream::unfold(state, |state| async {
-        let (server, caller, mut lines, room) = state?;
+        let (server, sender, mut lines, room) = state?;
         let batch = lines.batch(&server).await;
         if batch.lines.is_empty() && batch.end.is_none() {
             return None;
         }
-        let (written, goes_on) = keep(&server, &caller, batch).await;
-        Some((Ok::<_, std::convert::Infallible>(written), goes_on.then_some((server, caller, lines, room))))
+        let (written, goes_on) = keep(&server, &sender, batch).await;
+        Some((Ok::<_, std::convert::Infallible>(written), goes_on.then_some((server, sender, lines, room))))
     });
     let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((kind, Body::from_stream(results)).into_response())
 }
 
 /// Has a batch accepted and writes its result lines; whether there is any point in going on.
-async fn keep(server: &Server, caller: &Caller, batch: Batch) -> (Bytes, bool) {
+async fn keep(server: &Server, sender: &Sender, batch: Batch) -> (Bytes, bool) {
     let has_route = |route: &str| server.engine.route(route).is_some();
     let mut answers: Vec<(u64, Option<Acceptance>)> = Vec::with_capacity(batch.lines.len());
     let mut news: Vec<NewMessage> = Vec::new();
     for (number, line) in batch.lines {
         let read = line.and_then(|line| {
             let text = std::str::from_utf8(&line).map_err(|_| Problem::unreadable("it is not UTF-8"))?;
-            read::message(text, None, caller, has_route)
+            let header_key = sender.header_key.as_deref();
+            let header_key = header_key.map_or(HeaderKey::None, |key| HeaderKey::Many(key, number));
+            read::message(text, header_key, &sender.caller, has_route)
         });
         match read {
             Ok(new) => {

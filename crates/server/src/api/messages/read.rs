@@ -14,13 +14,13 @@ use crate::input::{Fields, query};
 use crate::problem::{FieldProblem, Problem};
 
 /// The longest key of a message.
-const KEY_BYTES_MAX: usize = 512;
+const KEY_CHARS_MAX: usize = 512;
 
 /// The longest name of a workspace.
 const WORKSPACE_BYTES_MAX: usize = 64;
 
 /// The longest target, content type, or name of an attribute.
-const WORD_BYTES_MAX: usize = 1_024;
+const WORD_CHARS_MAX: usize = 1_024;
 
 /// Attributes, at most.
 const ATTRIBUTES_MAX: usize = 64;
@@ -31,10 +31,21 @@ const ATTEMPTS_MAX: u32 = 10_000;
 /// The workspace of a message that names none, sent with a key that is for all.
 const DEFAULT_WORKSPACE: &str = "default";
 
-/// Reads one message. `header_key` stands for the key where the message has none.
+/// What the header `Idempotency-Key` says.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum HeaderKey<'a> {
+    /// Nothing.
+    None,
+    /// The key of the one message, unless it has the same.
+    One(&'a str),
+    /// What the keys of many begin with, where they have none: each goes on with its place.
+    Many(&'a str, u64),
+}
+
+/// Reads one message.
 pub(super) fn message(
     text: &str,
-    header_key: Option<&str>,
+    header_key: HeaderKey<'_>,
     caller: &Caller,
     has_route: impl Fn(&str) -> bool,
 ) -> Result<NewMessage, Problem> {
@@ -72,24 +83,23 @@ pub(super) fn message(
     })
 }
 
-fn key(fields: &mut Fields<'_>, header_key: Option<&str>) -> Option<Arc<str>> {
+fn key(fields: &mut Fields<'_>, header_key: HeaderKey<'_>) -> Option<Arc<str>> {
     let own = fields.parse("key", |key: String| check_key(&key).map(|()| key));
     match (own, header_key) {
-        (Some(own), Some(header)) if own != header => {
+        (Some(own), HeaderKey::One(header)) if own != header => {
             fields.wrong("key", "is another one than the header Idempotency-Key says");
             None
         }
         (Some(own), _) => Some(own.into()),
-        (None, header) => header.map(Into::into),
+        (None, HeaderKey::None) => None,
+        (None, HeaderKey::One(header)) => Some(header.into()),
+        (None, HeaderKey::Many(header, place)) => Some(format!("{header}/{place}").into()),
     }
 }
 
 /// What is wrong with a key, if anything is.
 pub(super) fn check_key(key: &str) -> Result<(), String> {
-    if key.is_empty() || key.len() > KEY_BYTES_MAX || key.chars().any(char::is_control) {
-        return Err(format!("has 1 to {KEY_BYTES_MAX} bytes, none of them a control character"));
-    }
-    Ok(())
+    check_printable(key, KEY_CHARS_MAX)
 }
 
 /// What is wrong with a workspace's name, if anything is.
@@ -161,8 +171,7 @@ fn check_attributes(attributes: BTreeMap<String, String>) -> Result<BTreeMap<Str
     if attributes.len() > ATTRIBUTES_MAX {
         return Err(format!("are at most {ATTRIBUTES_MAX}"));
     }
-    let fits =
-        |name: &String| (1..=WORD_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
+    let fits = |name: &String| check_printable(name, WORD_CHARS_MAX).is_ok();
     if !attributes.keys().all(fits) {
         return Err("have names of printable characters".to_owned());
     }
@@ -170,10 +179,14 @@ fn check_attributes(attributes: BTreeMap<String, String>) -> Result<BTreeMap<Str
 }
 
 fn check_word(word: String) -> Result<Arc<str>, String> {
-    if word.is_empty() || word.len() > WORD_BYTES_MAX || word.chars().any(char::is_control) {
-        return Err(format!("has 1 to {WORD_BYTES_MAX} bytes, none of them a control character"));
+    check_printable(&word, WORD_CHARS_MAX).map(|()| word.into())
+}
+
+fn check_printable(text: &str, chars_max: usize) -> Result<(), String> {
+    if text.is_empty() || text.chars().nth(chars_max).is_some() || text.chars().any(char::is_control) {
+        return Err(format!("has 1 to {chars_max} characters, none of them a control character"));
     }
-    Ok(word.into())
+    Ok(())
 }
 
 /// What is wrong with the header that stands for a key.

@@ -15,7 +15,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{ndjson, read};
+use super::ndjson;
+use super::read::{self, HeaderKey};
 use crate::Server;
 use crate::api::view::MessageView;
 use crate::auth::Caller;
@@ -23,6 +24,9 @@ use crate::input::body::{self, Kind};
 use crate::limits::{ARRAY_LEN_MAX, within};
 use crate::openapi::{NewMessages, Sent};
 use crate::problem::{FieldProblem, Problem};
+
+/// The longest key in a header, so that there is room for a place behind it.
+const HEADER_KEY_BYTES_MAX: usize = 255;
 
 /// What became of a message that was sent in.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -63,13 +67,14 @@ pub(super) struct Taken {
 /// After a time-out or a 5xx, say it again with the same key.
 #[utoipa::path(post, path = "/v1/messages", operation_id = "accept_messages", tag = "messages",
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "The key, where the body has none"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+            description = "The key, where the body has none; of many messages, each has it with `/` and its place"),
         ("Prefer" = Option<String>, Header, description = "`wait=5`: try at once, and answer when that is known"),
     ),
     request_body(content(
         (NewMessages = "application/json"), (String = "application/x-ndjson"))),
     responses(
-        (status = 201, description = "Committed; of an array, at least one", body = inline(OneOrMany)),
+        (status = 201, description = "Committed; of an array, at least one", body = OneOrMany),
         (status = 200, description = "Said before; tried and ended, with Prefer; or the result lines of NDJSON",
             content((OneOrMany = "application/json"), (String = "application/x-ndjson"))),
         (status = 202, description = "Committed and queued, though Prefer would have waited", body = Acceptance),
@@ -83,17 +88,11 @@ pub async fn submit(
 ) -> Result<Response, Problem> {
     let header_key = idempotency_key(&headers)?;
     match body::kind(&headers)? {
-        Kind::Ndjson if header_key.is_some() => {
-            Err(read::wrong_header("is for one message; of many, each says its own key".to_owned()))
-        }
-        Kind::Ndjson => ndjson::answer(server, caller, body),
+        Kind::Ndjson => ndjson::answer(server, caller, header_key.map(str::to_owned), body),
         Kind::Json => {
             let whole = body::whole(&server, &headers, body).await?;
             match whole.text.trim_start().starts_with('[') {
-                true if header_key.is_some() => {
-                    Err(read::wrong_header("is for one message; of many, each says its own key".to_owned()))
-                }
-                true => many(&server, &caller, &whole.text).await,
+                true => many(&server, &caller, header_key, &whole.text).await,
                 false => one(&server, &caller, &headers, header_key, &whole.text).await,
             }
         }
@@ -118,6 +117,7 @@ async fn one(
     header_key: Option<&str>,
     text: &str,
 ) -> Result<Response, Problem> {
+    let header_key = header_key.map_or(HeaderKey::None, HeaderKey::One);
     let new = read::message(text, header_key, caller, |route| server.engine.route(route).is_some())?;
     let taken = match wait(headers) {
         Some(span) => return wait_for(server, new, span).await,
@@ -130,7 +130,12 @@ async fn one(
 }
 
 /// All of them or, if something is wrong with one, none.
-async fn many(server: &Server, caller: &Caller, text: &str) -> Result<Response, Problem> {
+async fn many(
+    server: &Server,
+    caller: &Caller,
+    header_key: Option<&str>,
+    text: &str,
+) -> Result<Response, Problem> {
     let texts: Vec<&RawValue> = serde_json::from_str(text)
         .map_err(|error| Problem::unreadable(format!("it is not JSON: {error}")))?;
     if texts.len() > ARRAY_LEN_MAX {
@@ -141,7 +146,8 @@ async fn many(server: &Server, caller: &Caller, text: &str) -> Result<Response, 
     let mut wrong = Vec::new();
     for (index, text) in texts.iter().enumerate() {
         let has_route = |route: &str| server.engine.route(route).is_some();
-        match read::message(text.get(), None, caller, has_route) {
+        let header_key = header_key.map_or(HeaderKey::None, |key| HeaderKey::Many(key, index as u64));
+        match read::message(text.get(), header_key, caller, has_route) {
             Ok(new) => news.push(new),
             Err(problem) if problem.errors.is_empty() => return Err(problem),
             Err(problem) => {
@@ -286,6 +292,9 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let key =
         value.to_str().map_err(|_| read::wrong_header("has visible ASCII characters only".to_owned()))?;
+    if key.len() > HEADER_KEY_BYTES_MAX {
+        return Err(read::wrong_header(format!("has at most {HEADER_KEY_BYTES_MAX} characters")));
+    }
     read::check_key(key).map_err(read::wrong_header)?;
     Ok(Some(key))
 }
