@@ -95,6 +95,16 @@ fn a_bad_line_is_named_and_stops_no_other() {
 }
 
 #[test]
+fn a_line_that_is_too_large_is_named_and_stops_no_other() {
+    let face = Face::local(&format!("[http]\nbody_bytes_max = 2048\n{ROUTES}"));
+    let large = format!("{}\n", json!({ "route": "email", "payload": "x".repeat(5_000_000) }));
+    let said = face.tell(&["import", "-"], &format!("{}{large}{}", messages(1), messages(2)));
+    let told: Vec<&str> = said.err.lines().collect();
+    assert!(told[0].starts_with("line 2: at most 2048 bytes are taken at once"), "{}", said.err);
+    assert_eq!((told[1], said.code), ("2 messages accepted, 1 known already, 1 refused", Some(1)));
+}
+
+#[test]
 fn what_is_over_is_exported_only_when_it_is_asked_for() {
     let face = Face::local(ROUTES);
     let id = face.send(&json!({ "route": "email", "payload": 1, "due_at": "2999-01-01T00:00:00Z" }));

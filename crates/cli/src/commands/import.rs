@@ -36,10 +36,10 @@ async fn import(args: &ImportArgs) -> anyhow::Result<()> {
     let mut tally = Tally::default();
     loop {
         let batch = lines.batch().with_context(|| format!("cannot read {}", args.file.display()))?;
-        if batch.numbers.is_empty() {
+        if batch.lines.is_empty() && batch.bytes == 0 {
             break;
         }
-        let read = batch.text.len();
+        let read = batch.bytes;
         if let Err(error) = send(&reach, batch, args.json, &mut tally, &bar).await {
             bar.abandon();
             return Err(error.context(tally.cut_short()));
@@ -91,44 +91,61 @@ async fn send(
     tally: &mut Tally,
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
-    let answer = reach.call(Request::post("/v1/messages").lines(batch.text)).await?;
-    let results = answer.lines()?;
-    let count = results.len();
-    for (result, number) in results.into_iter().zip(&batch.numbers) {
-        tally.last = *number;
-        match (&result["problem"], result["duplicate"].as_bool()) {
-            (Value::Null, Some(true)) => tally.known += 1,
-            (Value::Null, _) => tally.accepted += 1,
-            (problem, _) => {
-                let problem: Problem = serde_json::from_value(problem.clone()).unwrap_or_default();
-                // What is wrong with the server is not wrong with the line: the next one would fare no better.
-                if problem.status >= 500 {
-                    tally.last -= 1;
-                    return Err(problem.into());
-                }
-                tally.refused += 1;
-                if tally.refused <= TOLD_MAX {
-                    bar.suspend(|| print_aside(format_args!("line {number}: {problem}")));
-                }
-            }
+    let mut left = batch.lines.as_slice();
+    while !left.is_empty() {
+        let text = left.iter().flat_map(|(_, line)| [line.as_slice(), b"\n"]).flatten().copied().collect();
+        let answer = reach.call(Request::post("/v1/messages").lines(text)).await?;
+        let results = answer.lines()?;
+        let count = results.len().min(left.len());
+        if count == 0 {
+            anyhow::bail!("the server answered for none of {} lines", left.len());
         }
-        if json {
-            let mut result = result;
-            result["line"] = json!(number);
-            bar.suspend(|| print(&format!("{result}\n")))?;
+        // A server reads no further behind a line that is too large for it: the others are sent again.
+        let (answered, rest) = left.split_at(count);
+        for (result, (number, _)) in results.into_iter().zip(answered) {
+            take(result, *number, json, tally, bar)?;
         }
-    }
-    if count < batch.numbers.len() {
-        anyhow::bail!("the server answered for {count} of {} lines", batch.numbers.len());
+        left = rest;
     }
     Ok(())
 }
 
-/// Lines that are sent together, and their numbers in the file.
+/// Counts what became of one line, and tells it where it is asked for or something is wrong.
+fn take(
+    mut result: Value,
+    number: u64,
+    json: bool,
+    tally: &mut Tally,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    match (&result["problem"], result["duplicate"].as_bool()) {
+        (Value::Null, Some(true)) => tally.known += 1,
+        (Value::Null, _) => tally.accepted += 1,
+        (problem, _) => {
+            let problem: Problem = serde_json::from_value(problem.clone()).unwrap_or_default();
+            // What is wrong with the server is not wrong with the line: the next one would fare no better.
+            if problem.status >= 500 {
+                return Err(problem.into());
+            }
+            tally.refused += 1;
+            if tally.refused <= TOLD_MAX {
+                bar.suspend(|| print_aside(format_args!("line {number}: {problem}")));
+            }
+        }
+    }
+    tally.last = number;
+    if json {
+        result["line"] = json!(number);
+        bar.suspend(|| print(&format!("{result}\n")))?;
+    }
+    Ok(())
+}
+
+/// Lines that are sent together, with their numbers in the file.
 #[derive(Default)]
 struct Batch {
-    text: Vec<u8>,
-    numbers: Vec<u64>,
+    lines: Vec<(u64, Vec<u8>)>,
+    bytes: usize,
 }
 
 struct Lines {
@@ -141,16 +158,15 @@ impl Lines {
     fn batch(&mut self) -> io::Result<Batch> {
         let mut batch = Batch::default();
         let mut line = Vec::new();
-        while batch.numbers.len() < BATCH_LINES_MAX && batch.text.len() < BATCH_BYTES_MAX {
+        while batch.lines.len() < BATCH_LINES_MAX && batch.bytes < BATCH_BYTES_MAX {
             line.clear();
             if self.reader.read_until(b'\n', &mut line)? == 0 {
                 break;
             }
             self.read += 1;
+            batch.bytes += line.len();
             if !line.trim_ascii().is_empty() {
-                batch.text.extend_from_slice(line.trim_ascii());
-                batch.text.push(b'\n');
-                batch.numbers.push(self.read);
+                batch.lines.push((self.read, line.trim_ascii().to_vec()));
             }
         }
         Ok(batch)

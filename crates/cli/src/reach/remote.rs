@@ -1,5 +1,6 @@
 //! Asks a server over the network.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -24,14 +25,19 @@ pub(super) struct Remote {
 impl Remote {
     pub(super) fn new(url: &str, key: Option<String>) -> anyhow::Result<Self> {
         let is_http = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
-        let is_plain = is_http && !url.contains(['?', '#']) && reqwest::Url::parse(url).is_ok();
-        if !is_plain {
+        let parsed = reqwest::Url::parse(url).ok().filter(|_| is_http && !url.contains(['?', '#']));
+        let Some(parsed) = parsed else {
             let wrong = "a server's URL is written like http://127.0.0.1:8086";
             return Err(Usage(wrong.to_owned()).into());
-        }
+        };
         // Another part of this process may have chosen the same before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
+        let mut client = reqwest::Client::builder();
+        // A proxy's loopback is not ours.
+        if parsed.host_str().is_some_and(is_this_machine) {
+            client = client.no_proxy();
+        }
+        let client = client
             // A key is for the server that it was given for.
             .redirect(Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
@@ -66,4 +72,9 @@ impl Remote {
         anyhow::Error::new(error.without_url())
             .context(format!("{url} ended the connection: it is not known whether it was done"))
     }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    host == "localhost" || address.is_some_and(|address| address.is_loopback())
 }

@@ -109,7 +109,8 @@ impl Face {
     /// Has a message accepted, and gives its id.
     pub fn send(&self, message: &Value) -> String {
         let said = self.tell(&["send", "--from-json", "-", "--json"], &message.to_string());
-        let answer: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}", said.err));
+        assert!(!said.out.is_empty(), "{}", said.err);
+        let answer: Value = serde_json::from_str(&said.out).unwrap();
         answer["id"].as_str().unwrap().to_owned()
     }
 }
