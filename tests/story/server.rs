@@ -44,7 +44,8 @@ pub struct Answer {
 impl Place {
     /// A place for the e-mail outbox that sends to this SMTP server.
     pub fn outbox(smtp_url: &str) -> Self {
-        let place = Self { dir: Arc::new(tempfile::tempdir().unwrap()), args: Vec::new(), variables: Vec::new() };
+        let place =
+            Self { dir: Arc::new(tempfile::tempdir().unwrap()), args: Vec::new(), variables: Vec::new() };
         place.arg("--profile").arg("email-outbox").variable("SMTP_URL", smtp_url)
     }
 
@@ -176,6 +177,12 @@ impl Server {
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// The same, while others still talk to it. Says whether it was alive until then.
+    pub fn kill_now(&self) -> bool {
+        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).expect("a process has an id");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok()
     }
 
     /// Tells it to stop, and waits until it has.
