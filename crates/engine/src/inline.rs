@@ -49,6 +49,15 @@ struct Desk {
     waiters: HashMap<MessageId, oneshot::Sender<Message>>,
 }
 
+/// Ends a route's desk when its work ends, in whatever way.
+pub(crate) struct Ending<'a>(pub(crate) &'a Inline);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 impl Inline {
     /// Somebody begins to work the route.
     pub(crate) fn open(&self) {
@@ -68,7 +77,7 @@ impl Inline {
     }
 
     /// Nobody will try what is still here, nor tell anybody.
-    pub(crate) fn end(&self) {
+    fn end(&self) {
         *self.desk() = Desk::default();
     }
 

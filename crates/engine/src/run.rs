@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 
 use crate::engine::Engine;
+use crate::inline::Ending;
 use crate::stop::Stop;
 use crate::store::StoreError;
 use crate::work::work;
@@ -38,12 +39,12 @@ impl Engine {
             parts.push(
                 async move {
                     if let Some(line) = engine.lines.get(&name) {
+                        let _ending = Ending(&line.inline);
                         tokio::select! {
                             biased;
                             () = work(&engine, line, stop.clone()) => {}
                             () = engine.drained(stop) => {}
                         }
-                        line.inline.end();
                     }
                     if engine.working.fetch_sub(1, Ordering::Relaxed) == 1 {
                         engine.idle.notify_one();
