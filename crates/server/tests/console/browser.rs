@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use redeliver_core::{MessageId, State};
+use redeliver_core::{Message, MessageId, State};
 use redeliver_engine::access::Role;
 use redeliver_engine::stop::stop_pair;
 use redeliver_server::limits::Limits;
@@ -68,9 +68,9 @@ impl Story {
     }
 
     /// Waits until a message stands as it should.
-    fn await_state(&self, id: &MessageId, fits: impl Fn(&State) -> bool) {
+    fn await_message(&self, id: &MessageId, fits: impl Fn(&Message) -> bool) {
         let wait = async {
-            while !fits(&self.stage.get(id).await.state) {
+            while !fits(&self.stage.get(id).await) {
                 self.stage.engine.clock().sleep(Duration::from_millis(10)).await;
             }
         };
@@ -117,16 +117,6 @@ impl Story {
 #[test]
 fn an_operator_mends_in_a_browser_what_has_failed() {
     let mut story = Story::begin();
-    let accept = |subject: &str| story.runtime.block_on(story.stage.accept(mail(subject)));
-    let (booking, reminder) =
-        (accept("Your booking of 1 December"), accept("Reminder: the tour begins at nine"));
-    let (invoice, letter) = (accept("Invoice 17, lost on its way"), accept("A lost letter"));
-    for id in [&booking, &reminder] {
-        story.await_state(id, |state| matches!(state, State::Waiting { .. }));
-    }
-    for id in [&invoice, &letter] {
-        story.await_state(id, |state| matches!(state, State::Dead { .. }));
-    }
     let key = story.runtime.block_on(story.stage.key("ada", Role::Operator, None)).text;
     let address = story.address.clone();
 
@@ -141,7 +131,23 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     assert_eq!(story.path(), "/admin");
     assert_eq!(story.browser.ask("document.cookie"), json!(""), "no script can read the session");
 
+    // Who has nothing yet is told how to begin.
+    story.browser.go(&format!("{address}/admin/email-queue"));
+    assert!(story.text(".empty pre").starts_with("redeliver send"));
+    story.look("empty");
+
     // What is wrong is seen at once.
+    let accept = |subject: &str| story.runtime.block_on(story.stage.accept(mail(subject)));
+    let (booking, reminder) =
+        (accept("Your booking of 1 December"), accept("Reminder: the tour begins at nine"));
+    let (invoice, letter) = (accept("Invoice 17, lost on its way"), accept("A lost letter"));
+    for id in [&booking, &reminder] {
+        story.await_message(id, |message| message.attempts == 1);
+    }
+    for id in [&invoice, &letter] {
+        story.await_message(id, |message| matches!(message.state, State::Dead { .. }));
+    }
+    story.browser.go(&format!("{address}/admin"));
     assert!(story.text(".card.warning").contains("2"), "pending");
     assert!(story.text(".card.alarm").contains("2"), "failed");
     story.look("overview");
@@ -174,7 +180,7 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     story.look("retry");
     story.browser.click_through(&format!("{form} button"));
     assert!(story.text("[role=status]").starts_with("Retried"), "{}", story.text("main"));
-    story.await_state(&invoice, |state| matches!(state, State::Delivered { .. }));
+    story.await_message(&invoice, |message| matches!(message.state, State::Delivered { .. }));
     assert_eq!(story.runtime.block_on(story.stage.deeds(&invoice)), [("ada".to_owned(), "retry")]);
 
     // The other one is put away, without script.
@@ -187,9 +193,10 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     story.browser.click(&format!("details:has({form}) summary"));
     story.browser.click_through(&format!("{form} button"));
     assert!(story.text("[role=status]").starts_with("Dismissed"));
-    story.await_state(&letter, |state| matches!(state, State::Dead { dismissed_at: Some(_), .. }));
+    story
+        .await_message(&letter, |message| matches!(message.state, State::Dead { dismissed_at: Some(_), .. }));
     assert_eq!(story.text(".empty h2"), "Nothing has failed");
-    story.look("empty");
+    story.look("nothing-failed");
     story.browser.tell("Emulation.setScriptExecutionDisabled", json!({ "value": false }));
 
     // Whatever mails say, nothing of it runs.

@@ -59,7 +59,7 @@ async fn an_empty_queue_teaches() {
     let stage = Stage::new();
     let mut reader = stage.reader(Role::Viewer, None).await;
     let page = reader.get("/admin/email-queue").await;
-    assert!(page.says("Nothing waits, and nothing has failed") && page.says("curl -sS"));
+    assert!(page.says("Nothing waits, and nothing has failed") && page.says("redeliver send --route email"));
     assert!(reader.get("/admin/email-queue?show=failed").await.says("Nothing has failed"));
 }
 
