@@ -226,6 +226,7 @@ macro_rules! store_tests {
                 counts_tell_the_due_and_the_parked
                 counts_tell_the_dead_by_reason
                 dismissed_messages_do_not_count
+                the_first_due_time_of_a_lane_is_told
                 deeds_are_told_newest_first
                 ones_own_writing_is_nobody_elses
             }

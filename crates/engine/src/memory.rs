@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::gate::{GateKey, GateRecord};
-use redeliver_core::{Change, Content, InstanceId, Message, MessageId, Name, Timestamp};
+use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 
 use crate::store::{
     Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest, Store,
@@ -159,6 +159,10 @@ impl Store for MemoryStore {
 
     async fn counts(&self, now: Timestamp) -> Result<Vec<Count>, StoreError> {
         Ok(self.lock().counts(now))
+    }
+
+    async fn next_due_at(&self, route: Name, lane: Lane) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.lock().next_due_at(&route, lane))
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

@@ -87,6 +87,12 @@ pub trait Store: Send + Sync + 'static {
     /// How many messages stand where, in one snapshot.
     async fn counts(&self, now: Timestamp) -> Result<Vec<Count>, StoreError>;
 
+    /// When the first message of a lane is due, or was, that neither waits for a gate nor is claimed; `None` also if
+    /// this store can't tell.
+    async fn next_due_at(&self, _route: Name, _lane: Lane) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
+    }
+
     /// What people did, newest first.
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError>;
 

@@ -9,6 +9,7 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use redeliver_core::{Lane, Name};
 use redeliver_engine::Engine;
 use redeliver_engine::store::{Count, StoreError};
 use tokio::sync::Mutex;
@@ -33,6 +34,8 @@ struct Counted {
     /// The engine's uptime then.
     at: Duration,
     counts: Vec<Count>,
+    /// How long the first due message of a lane has been due.
+    overdue: Vec<(Name, Lane, Duration)>,
 }
 
 impl Metrics {
@@ -53,11 +56,11 @@ impl Metrics {
         let uptime = engine.clock().uptime();
         let is_fresh = |counted: &Counted| uptime.saturating_sub(counted.at) < COUNTS_FOR;
         if !counted.as_ref().is_some_and(is_fresh) {
-            let counts = engine.store().counts(engine.clock().now()).await?;
-            *counted = Some(Counted { at: uptime, counts });
+            *counted = Some(Counted { at: uptime, ..count(engine).await? });
         }
         if let Some(counted) = counted.as_ref() {
             write_counts(&mut text, &counted.counts);
+            write_overdue(&mut text, &counted.overdue);
         }
         Ok(text)
     }
@@ -68,6 +71,32 @@ impl Metrics {
             recorded.run_upkeep();
         }
     }
+}
+
+async fn count(engine: &Engine) -> Result<Counted, StoreError> {
+    let now = engine.clock().now();
+    let counts = engine.store().counts(now).await?;
+    let mut overdue = Vec::new();
+    for count in counts.iter().filter(|count| count.due > 0) {
+        if let Some(at) = engine.store().next_due_at(count.route.clone(), count.lane).await? {
+            overdue.push((count.route.clone(), count.lane, now.since(at)));
+        }
+    }
+    Ok(Counted { at: Duration::ZERO, counts, overdue })
+}
+
+fn write_overdue(text: &mut String, overdue: &[(Name, Lane, Duration)]) {
+    let name = "redeliver_oldest_due_seconds";
+    // Writing to a text cannot fail.
+    let _ = writeln!(text, "# HELP {name} How long the first due message has been due.\n# TYPE {name} gauge");
+    for (route, lane, span) in overdue {
+        let _ = writeln!(text, "{name}{{{}}} {}", labels(route, *lane), span.as_secs_f64());
+    }
+}
+
+/// The labels of a lane. A route's name may come from a store that others wrote.
+fn labels(route: &str, lane: Lane) -> String {
+    format!("route=\"{}\",lane=\"{}\"", route.replace(['\\', '"', '\n'], "_"), lane.name())
 }
 
 fn write_counts(text: &mut String, counts: &[Count]) {
@@ -97,8 +126,7 @@ fn gauge(
     for count in counts {
         if let Some((label, value)) = value(count) {
             let comma = if label.is_empty() { "" } else { "," };
-            let route = count.route.replace(['\\', '"', '\n'], "_");
-            let labels = format!("route=\"{route}\",lane=\"{}\"{comma}{label}", count.lane.name());
+            let labels = format!("{}{comma}{label}", labels(&count.route, count.lane));
             *lines.entry(labels).or_default() += value;
         }
     }

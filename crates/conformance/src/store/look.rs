@@ -299,6 +299,26 @@ pub async fn dismissed_messages_do_not_count(store: &dyn Store) {
     assert_eq!(counts.iter().map(|count| count.count).collect::<Vec<u64>>(), [1]);
 }
 
+/// Of those that could go, those that lost a lease included; parked, claimed and ended ones wait for something else.
+pub async fn the_first_due_time_of_a_lane_is_told(store: &dyn Store) {
+    let told = async |lane| store.next_due_at("mail".into(), lane).await.unwrap();
+    assert_eq!(told(Lane::Medium).await, None);
+    let due = |n, s| Message { due_at: at(s), ..message(n) };
+    let parked = State::Waiting { parked_for: Some(GateKey::pause(Scope::Route, "mail")) };
+    let [_, claimed, _, delivered, ..] = one_of_each();
+    let others = [
+        Message { state: parked, ..due(1, -9) },
+        Message { state: claimed, ..due(2, -9) },
+        Message { state: delivered, ..due(3, -9) },
+        Message { route: "letters".into(), ..due(4, -9) },
+        Message { lane: Lane::Low, ..due(5, -8) },
+    ];
+    keep_all(store, others.into_iter().chain([due(6, 5), due(7, 3)])).await;
+    assert_eq!((told(Lane::Medium).await, told(Lane::Low).await), (Some(at(3)), Some(at(-8))));
+    keep(store, row(Message { losses: 1, ..due(8, 1) })).await;
+    assert_eq!(told(Lane::Medium).await, Some(at(1)));
+}
+
 /// The last deed first, as many as asked for.
 pub async fn deeds_are_told_newest_first(store: &dyn Store) {
     assert_eq!(store.audit(10).await.unwrap(), []);

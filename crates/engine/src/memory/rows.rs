@@ -300,6 +300,12 @@ impl Rows {
         counts.into_values().collect()
     }
 
+    pub(super) fn next_due_at(&self, route: &Name, lane: Lane) -> Option<Timestamp> {
+        let first =
+            |suspect| self.index.at(Place::Due(route.clone(), lane, suspect)).next().map(|(at, _)| at);
+        first(false).into_iter().chain(first(true)).min()
+    }
+
     pub(super) fn audit(&self, limit: usize) -> Vec<Audit> {
         self.audit.iter().rev().take(limit).cloned().collect()
     }

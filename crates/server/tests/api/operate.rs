@@ -103,6 +103,7 @@ async fn what_stands_where_is_counted() {
     let metrics = rig.call("GET", "/metrics", None, "").await;
     assert_eq!(metrics.status, 200);
     for line in [
+        "redeliver_oldest_due_seconds{route=\"email\",lane=\"medium\"} ",
         "redeliver_due{route=\"email\",lane=\"medium\"} 1",
         "redeliver_messages{route=\"email\",lane=\"medium\",state=\"waiting\"} 1",
         "redeliver_dead{route=\"sms\",lane=\"medium\",reason=\"attempts_exhausted\"} 1",

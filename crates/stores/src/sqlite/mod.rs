@@ -38,7 +38,7 @@ use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::gate::{GateKey, GateRecord};
-use redeliver_core::{Change, Content, InstanceId, Message, MessageId, Timestamp};
+use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
     Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest, Store,
     StoreError,
@@ -271,6 +271,10 @@ impl<R: Runs> Store for SqliteOn<R> {
 
     async fn counts(&self, now: Timestamp) -> Result<Vec<Count>, StoreError> {
         self.runs.read(move |db| read::counts(db, now)).await
+    }
+
+    async fn next_due_at(&self, route: Name, lane: Lane) -> Result<Option<Timestamp>, StoreError> {
+        SqliteOn::next_due_at(self, route, lane).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

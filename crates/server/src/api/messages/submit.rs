@@ -65,10 +65,11 @@ pub(super) struct Taken {
 ///
 /// One object, an array, or NDJSON with one result line for each input line. 201 means committed: it will reach an end.
 /// After a time-out or a 5xx, say it again with the same key.
+///
+/// The header `Idempotency-Key` stands for the key of a message that has none; 422 if it has another. Of many messages,
+/// each without a key has the header's with `/` and its place.
 #[utoipa::path(post, path = "/v1/messages", operation_id = "accept_messages", tag = "messages",
     params(
-        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
-            description = "The key, where the body has none; of many messages, each has it with `/` and its place"),
         ("Prefer" = Option<String>, Header, description = "`wait=5`: try at once, and answer when that is known"),
     ),
     request_body(content(
