@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check sim bench coverage doc clean
+.PHONY: help run demo test check sim bench coverage doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -17,7 +17,12 @@ TEST := $(CARGO) test --workspace --locked
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Build Redeliver and watch ten messages fail, be retried and end, in a few seconds
+run: ## Build Redeliver and run the e-mail outbox with a mail server to try it on: HTTP_PORT=8086 SINK_PORT=2525
+	@scripts/ensure build
+	$(CARGO) build --locked --package redeliver-cli
+	@HTTP_PORT='$(HTTP_PORT)' SINK_PORT='$(SINK_PORT)' scripts/run
+
+demo: ## Build Redeliver and watch ten messages fail, be retried and end, in a few seconds
 	@scripts/ensure build
 	$(CARGO) run --locked --package redeliver-cli -- demo $(ARGS)
 

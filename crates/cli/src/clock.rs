@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "this moves the clock, so it can't sleep on it")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub fn follow(path: &Path) -> anyhow::Result<Arc<ManualClock>> {
 }
 
 /// What can't be read just now is being written; what is earlier was said before.
-fn catch_up(clock: &ManualClock, path: &PathBuf) {
+fn catch_up(clock: &ManualClock, path: &Path) {
     if let Ok(time) = read(path) {
         let ahead = time.since(clock.now());
         if !ahead.is_zero() {
