@@ -76,3 +76,19 @@ async fn an_empty_body_has_no_results_and_a_header_begins_the_keys_of_many() {
         assert_eq!((&told["key"], &told["duplicate"]), (&json!("k/1"), &json!(duplicate)));
     }
 }
+
+#[tokio::test]
+async fn a_large_line_takes_room_of_its_own_while_it_comes() {
+    let rig = Rig::still();
+    let line = format!("{{\"route\": \"email\", \"payload\": \"{}\"}}\n", "x".repeat(3 * 1024 * 1024));
+    let chunks = || {
+        let chunks =
+            line.as_bytes().chunks(64 * 1024).map(|chunk| Ok::<_, Infallible>(Bytes::copy_from_slice(chunk)));
+        Body::from_stream(stream::iter(chunks.collect::<Vec<_>>()))
+    };
+    assert!(send(&rig, chunks()).await.lines()[0]["id"].is_string());
+    let most = rig.server.room.take(rig.server.limits.accepting_bytes_max - 4 * 1024 * 1024).unwrap();
+    assert_eq!(send(&rig, chunks()).await.lines()[0]["problem"]["status"], 429);
+    drop(most);
+    assert!(send(&rig, chunks()).await.lines()[0]["id"].is_string());
+}

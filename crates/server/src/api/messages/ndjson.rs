@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 use redeliver_core::accept::NewMessage;
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::read::{self, HeaderKey};
 use super::submit::{Acceptance, Taken, take};
@@ -43,9 +44,15 @@ pub(super) fn answer(
     header_key: Option<String>,
     body: Body,
 ) -> Result<Response, Problem> {
-    // A batch, the line that comes after it, and what has arrived of the next.
-    let room = server.room.take(BATCH_BYTES_MAX + 2 * server.limits.body_bytes_max)?;
-    let lines = Lines { chunks: body.into_data_stream(), rest: BytesMut::new(), read: 0, ended: false };
+    let room = server.room.take(2 * BATCH_BYTES_MAX)?;
+    let lines = Lines {
+        chunks: body.into_data_stream(),
+        rest: BytesMut::new(),
+        searched: 0,
+        read: 0,
+        ended: false,
+        more_room: None,
+    };
     let sender = Sender { caller, header_key };
     let state = Some((server, sender, lines, room));
     let results = stream::unfold(state, |state| async {
@@ -111,8 +118,12 @@ fn write(written: &mut Vec<u8>, line: &ResultLine<'_>) {
 struct Lines {
     chunks: axum::body::BodyDataStream,
     rest: BytesMut,
+    /// How much of the rest is known to hold no end of a line.
+    searched: usize,
     read: u64,
     ended: bool,
+    /// Room for a line that is larger than a batch, while it comes.
+    more_room: Option<OwnedSemaphorePermit>,
 }
 
 /// Lines that are kept together, each with its number; and what ended the reading, if something is wrong with it.
@@ -153,14 +164,19 @@ impl Lines {
 
     /// A line that has come whole.
     fn next_line(&mut self) -> Option<Bytes> {
-        let line = match self.rest.iter().position(|byte| *byte == b'\n') {
+        let end = self.rest[self.searched..].iter().position(|byte| *byte == b'\n');
+        let line = match end.map(|end| self.searched + end) {
             Some(end) => {
                 let line = self.rest.split_to(end + 1);
                 line.freeze().slice(..end)
             }
             None if self.ended && !self.rest.is_empty() => self.rest.split().freeze(),
-            None => return None,
+            None => {
+                self.searched = self.rest.len();
+                return None;
+            }
         };
+        self.searched = 0;
         self.read += 1;
         Some(line)
     }
@@ -170,6 +186,11 @@ impl Lines {
         let bytes_max = server.limits.body_bytes_max;
         if self.rest.len() > bytes_max {
             return Err(Problem::too_large(bytes_max));
+        }
+        match self.rest.len() > BATCH_BYTES_MAX {
+            true if self.more_room.is_none() => self.more_room = Some(server.room.take(2 * bytes_max)?),
+            true => {}
+            false => self.more_room = None,
         }
         let clock = server.engine.clock().as_ref();
         match within(clock, server.limits.body_timeout, self.chunks.next()).await {
