@@ -81,7 +81,8 @@ async fn everything_that_is_wrong_is_said_at_once_by_its_field() {
     )
     .await;
     check(r#"{"route": "email", "payload": 1, "due_at": "tomorrow"}"#, &[("due_at", "not a time")]).await;
-    check(r#"{"route": "email", "payload": 1, "attempts": -1}"#, &[("attempts", "expected u32")]).await;
+    check(r#"{"route": "email", "payload": 1, "attempts": -1}"#, &[("attempts", "between 0 and")]).await;
+    check(r#"{"route": "email", "payload": 1, "attempts": 1.5}"#, &[("attempts", "whole number")]).await;
     check(r#"{"route": "email", "payload": 1, "attempts": 4294967295}"#, &[("attempts", "between 0 and")])
         .await;
     check(r#"{"route": "email", "payload": 1, "payload_base64": "AA=="}"#, &[("payload", "several ways")])

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::email::Email;
 use redeliver_core::{Content, Failure, Lane, Timestamp};
+use serde_json::Number;
 
 use crate::auth::Caller;
 use crate::input::{Fields, query};
@@ -121,9 +122,12 @@ fn within(caller: &Caller, said: Option<Arc<str>>) -> Result<Arc<str>, Problem> 
     }
 }
 
-fn up_to(count: u32, least: u32) -> Result<u32, String> {
-    let fits = (least..=ATTEMPTS_MAX).contains(&count);
-    if fits { Ok(count) } else { Err(format!("is between {least} and {ATTEMPTS_MAX}, not {count}")) }
+/// A whole number, which JSON may also write as `3.0`.
+fn up_to(count: Number, least: u32) -> Result<u32, String> {
+    let whole = count.as_f64().filter(|number| number.fract() == 0.0);
+    let fits = whole.filter(|number| (f64::from(least)..=f64::from(ATTEMPTS_MAX)).contains(number));
+    fits.map(|number| number as u32)
+        .ok_or_else(|| format!("is a whole number between {least} and {ATTEMPTS_MAX}, not {count}"))
 }
 
 /// What the message carries: an e-mail, any JSON, or any bytes.
