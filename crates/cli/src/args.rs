@@ -162,8 +162,8 @@ pub struct BenchArgs {
 }
 
 /// The jobs of the benchmark.
-const BENCH_JOBS: [&str; 6] =
-    ["accept_batch", "accept_single", "drain", "lateness", "retry_cycle", "backlog"];
+const BENCH_JOBS: [&str; 7] =
+    ["accept_batch", "accept_single", "accept_http", "drain", "lateness", "retry_cycle", "backlog"];
 
 /// `redeliver check`
 #[derive(Debug, ArgGroup)]

@@ -6,7 +6,8 @@ mod process;
 use process::Place;
 use serde_json::Value;
 
-const JOBS: [&str; 6] = ["accept_batch", "accept_single", "drain", "backlog", "retry_cycle", "lateness"];
+const JOBS: [&str; 7] =
+    ["accept_batch", "accept_single", "accept_http", "drain", "backlog", "retry_cycle", "lateness"];
 const FIELDS: [&str; 9] = ["job", "n", "rate", "ceiling", "ratio", "p50_ms", "p99_ms", "max_ms", "rss_mib"];
 
 #[test]
@@ -20,7 +21,7 @@ fn each_job_says_one_line_of_json_beside_the_bare_store() {
         assert!(FIELDS.iter().all(|field| row.get(field).is_some()), "{row}");
         assert!(row["rss_mib"].as_f64().unwrap() > 0.0, "{row}");
     }
-    for job in ["accept_batch", "accept_single", "drain", "backlog"] {
+    for job in ["accept_batch", "accept_single", "accept_http", "drain", "backlog"] {
         let row = rows.iter().find(|row| row["job"] == job).unwrap();
         let (rate, ceiling) = (row["rate"].as_f64().unwrap(), row["ceiling"].as_f64().unwrap());
         assert!((row["ratio"].as_f64().unwrap() - rate / ceiling).abs() < 0.01, "{row}");

@@ -8,6 +8,7 @@ use redeliver_engine::intake::Sink;
 
 use super::carrier::Carrier;
 use super::ceiling::Ceiling;
+use super::http::accept_http;
 use super::report::{Report, Row};
 use super::rig::{BATCH, Place, Rig, message};
 use crate::args::BenchArgs;
@@ -28,6 +29,9 @@ pub(super) async fn run(args: &BenchArgs, place: &Place, report: &mut Report) ->
     }
     if wanted("accept_single") {
         accept_single(args.messages / 5, place, report).await?;
+    }
+    if wanted("accept_http") {
+        accept_http(args.messages / 5, place, report).await?;
     }
     if wanted("drain") || wanted("backlog") {
         let drained = drain(args.messages, place, report).await?;

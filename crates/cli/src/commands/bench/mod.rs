@@ -3,6 +3,7 @@
 
 mod carrier;
 mod ceiling;
+mod http;
 mod jobs;
 mod report;
 mod rig;
