@@ -5,11 +5,19 @@ use redeliver_core::accept::{Known, NewMessage, Repeat, Source, admit, repeat};
 use redeliver_core::change::NewRow;
 use redeliver_core::event::Kind;
 use redeliver_core::planted::{self, Bug};
-use redeliver_core::{Event, Route, Timestamp};
+use redeliver_core::{Event, Message, Route, State, Timestamp};
 
 use crate::engine::Engine;
 use crate::intake::{Accepted, Sink};
-use crate::store::{Applied, ClaimKind, Inserted, StoreError};
+use crate::store::{Applied, Inserted, StoreError};
+
+/// What is remembered of a row while the store keeps it.
+struct Head {
+    source: Source,
+    /// The row itself, where it may turn out to be known.
+    again: Option<NewRow>,
+    message: Message,
+}
 
 /// How often a message that keeps changing under our hands is looked at again.
 const LOOKS_MAX: usize = 8;
@@ -17,8 +25,19 @@ const LOOKS_MAX: usize = 8;
 #[async_trait]
 impl Sink for Engine {
     async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
+        let answers = self.accept_and_tell(batch).await?;
+        Ok(answers.into_iter().map(|(accepted, _)| accepted).collect())
+    }
+}
+
+impl Engine {
+    /// Takes a batch, with an answer for each in order; and each message that is new, as it was written.
+    pub async fn accept_and_tell(
+        &self,
+        batch: Vec<NewMessage>,
+    ) -> Result<Vec<(Accepted, Option<Message>)>, StoreError> {
         let now = self.clock.now();
-        let mut answers: Vec<Accepted> = vec![Accepted::NoRoute; batch.len()];
+        let mut answers = vec![(Accepted::NoRoute, None); batch.len()];
         let mut rows = Vec::with_capacity(batch.len());
         let mut heads = Vec::with_capacity(batch.len());
         for (index, new) in batch.into_iter().enumerate() {
@@ -27,7 +46,7 @@ impl Sink for Engine {
             let row = admit(new, &line.route, self.clock.message_id(now), None, now);
             // Only a row with a key can turn out to be known, and then it is needed again.
             let again = row.message.key.is_some().then(|| row.clone());
-            heads.push(Head { index, source, again, event: Event::of(&row.message, accepted(&row), now) });
+            heads.push((index, Head { source, again, message: row.message.clone() }));
             rows.push(row);
         }
         if planted::is(Bug::AcksWithoutStoring) && now.as_ms() % 7 == 0 {
@@ -38,29 +57,12 @@ impl Sink for Engine {
             answered => answered?,
         }
         .into_iter();
-        for head in heads {
-            let index = head.index;
+        for (index, head) in heads {
             answers[index] = self.answer(head, inserted.next().unwrap_or(Inserted::New), now).await?;
         }
         Ok(answers)
     }
-}
 
-struct Head {
-    index: usize,
-    source: Source,
-    again: Option<NewRow>,
-    event: Event,
-}
-
-fn accepted(row: &NewRow) -> Kind {
-    match &row.message.state {
-        redeliver_core::State::Dead { reason, .. } => Kind::Dead { reason: *reason },
-        _ => Kind::Accepted,
-    }
-}
-
-impl Engine {
     /// Keeps one row, whatever state it begins in.
     pub(crate) async fn accept_row(
         &self,
@@ -69,26 +71,32 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
         let again = row.message.key.is_some().then(|| row.clone());
-        let event = Event::of(&row.message, accepted(&row), now);
+        let message = row.message.clone();
         let inserted = self.store.insert(vec![row]).await?.pop().unwrap_or(Inserted::New);
-        self.answer(Head { index: 0, source, again, event }, inserted, now).await
+        Ok(self.answer(Head { source, again, message }, inserted, now).await?.0)
     }
 
     /// What the store's word on a row means for whoever brought it.
-    async fn answer(&self, head: Head, inserted: Inserted, now: Timestamp) -> Result<Accepted, StoreError> {
-        match inserted {
-            Inserted::New => {
-                // What was dead on arrival, or is being tried already, is not to be claimed; then this is one look too many.
-                if let Some(line) = self.lines.get(&head.event.route) {
-                    line.wake.at(head.event.lane, ClaimKind::Trusted, head.event.due_at);
-                }
-                self.observer.observe(&head.event);
-                Ok(Accepted::New(head.event.id))
+    async fn answer(
+        &self,
+        Head { source, again, message }: Head,
+        inserted: Inserted,
+        now: Timestamp,
+    ) -> Result<(Accepted, Option<Message>), StoreError> {
+        match (inserted, again) {
+            (Inserted::New, _) => {
+                let kind = match &message.state {
+                    State::Dead { reason, .. } => Kind::Dead { reason: *reason },
+                    _ => Kind::Accepted,
+                };
+                self.observer.observe(&Event::of(&message, kind, now));
+                self.wake_for(&message);
+                Ok((Accepted::New(message.id.clone()), Some(message)))
             }
-            Inserted::Known(known) => match head.again {
-                Some(row) => self.say_again(*known, row, head.source, now).await,
-                None => Ok(Accepted::Duplicate(known.id)),
-            },
+            (Inserted::Known(known), Some(row)) => {
+                Ok((self.say_again(*known, row, source, now).await?, None))
+            }
+            (Inserted::Known(known), None) => Ok((Accepted::Duplicate(known.id), None)),
         }
     }
 

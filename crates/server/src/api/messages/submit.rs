@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::try_join_all;
 use redeliver_core::accept::{NewMessage, admit};
 use redeliver_core::{Content, Message, MessageId};
-use redeliver_engine::intake::{Accepted, Sink};
+use redeliver_engine::intake::Accepted;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -180,8 +180,20 @@ async fn many(
 /// Has messages accepted, and says how each stands then.
 pub(super) async fn take(server: &Server, news: Vec<NewMessage>) -> Result<Vec<Taken>, Problem> {
     let heads: Vec<NewMessage> = news.iter().map(head).collect();
-    let accepted = server.engine.accept(news).await?;
-    try_join_all(heads.into_iter().zip(accepted).map(|(head, accepted)| tell(server, head, accepted))).await
+    let accepted = server.engine.accept_and_tell(news).await?;
+    let tell = |(head, (accepted, message))| async move {
+        match message {
+            Some(message) => {
+                let message = MessageView::of(&message, &server.engine);
+                Ok(Taken {
+                    status: StatusCode::CREATED,
+                    answer: Acceptance::Kept { message, duplicate: false },
+                })
+            }
+            None => tell(server, head, accepted).await,
+        }
+    };
+    try_join_all(heads.into_iter().zip(accepted).map(tell)).await
 }
 
 /// A message without what it carries: enough to say how it stood when it came.
