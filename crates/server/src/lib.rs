@@ -14,8 +14,10 @@ pub mod problem;
 mod router;
 pub mod serve;
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use redeliver_engine::Engine;
 use redeliver_engine::access::Access;
 
@@ -25,9 +27,12 @@ use metrics::Metrics;
 
 pub use router::router;
 
-/// Everything that a request may need.
+/// Everything that a request may need, behind one handle: each layer of the router has its own.
 #[derive(Clone)]
-pub struct Server {
+pub struct Server(Arc<Parts>);
+
+/// What a server is made of.
+pub struct Parts {
     /// What does the work.
     pub engine: Arc<Engine>,
     /// Who may come in.
@@ -42,6 +47,8 @@ pub struct Server {
     pub room: Room,
     /// What `/metrics` tells.
     pub metrics: Metrics,
+    /// What `/openapi.json` tells, once there is a router.
+    description: OnceLock<Bytes>,
 }
 
 /// What a commit of the store is worth, as people are told.
@@ -66,6 +73,14 @@ impl Durability {
     }
 }
 
+impl Deref for Server {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
 impl Server {
     /// A server over these parts.
     pub fn new(
@@ -77,6 +92,8 @@ impl Server {
         metrics: Metrics,
     ) -> Self {
         let room = Room::new(limits.accepting_bytes_max);
-        Self { engine, access, admin_key, durability, limits: Arc::new(limits), room, metrics }
+        let limits = Arc::new(limits);
+        let description = OnceLock::new();
+        Self(Arc::new(Parts { engine, access, admin_key, durability, limits, room, metrics, description }))
     }
 }

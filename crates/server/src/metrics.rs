@@ -4,10 +4,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::Method;
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{Method, StatusCode};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use redeliver_core::{Lane, Name};
 use redeliver_engine::Engine;
@@ -137,23 +135,33 @@ fn gauge(
     }
 }
 
-/// Counts and times a request.
-pub async fn measure(State(server): State<Server>, request: Request, next: Next) -> Response {
-    let method = method_name(request.method());
-    let path = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
-    let clock = server.engine.clock();
-    let start = clock.uptime();
-    let response = next.run(request).await;
-    let took = clock.uptime().saturating_sub(start);
-    let labels = [
-        ("method", method.to_owned()),
-        ("path", path.clone()),
-        ("status", response.status().as_u16().to_string()),
-    ];
-    ::metrics::counter!("redeliver_http_requests_total", &labels).increment(1);
-    ::metrics::histogram!("redeliver_http_seconds", "method" => method, "path" => path)
-        .record(took.as_secs_f64());
-    response
+/// A request that is counted and timed.
+pub struct Measured {
+    method: &'static str,
+    path: Option<MatchedPath>,
+    start: Duration,
+}
+
+impl Measured {
+    /// It begins.
+    pub fn begin(server: &Server, request: &Request) -> Self {
+        let path = request.extensions().get::<MatchedPath>().cloned();
+        Self { method: method_name(request.method()), path, start: server.engine.clock().uptime() }
+    }
+
+    /// It has been answered.
+    pub fn end(self, server: &Server, status: StatusCode) {
+        let took = server.engine.clock().uptime().saturating_sub(self.start);
+        let path = self.path.as_ref().map_or("other", MatchedPath::as_str);
+        let labels = [
+            ("method", self.method.to_owned()),
+            ("path", path.to_owned()),
+            ("status", status.as_str().to_owned()),
+        ];
+        ::metrics::counter!("redeliver_http_requests_total", &labels).increment(1);
+        ::metrics::histogram!("redeliver_http_seconds", "method" => self.method, "path" => path.to_owned())
+            .record(took.as_secs_f64());
+    }
 }
 
 /// A method's name; those that somebody made up are all alike.

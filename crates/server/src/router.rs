@@ -1,22 +1,21 @@
 //! Puts the calls together, with what stands before all of them: limits, the guard, and a word for what goes wrong.
 
-use std::any::Any;
+use std::panic::AssertUnwindSafe;
 
+use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Router};
-use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::set_header::SetResponseHeaderLayer;
+use futures_util::FutureExt;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::health::Description;
 use crate::api::{health, keys, messages, outbox, routes as ways, stats};
 use crate::limits::within;
+use crate::metrics::Measured;
 use crate::problem::Problem;
-use crate::{Server, auth, console, metrics, openapi};
+use crate::{Server, auth, console, openapi};
 
 /// Every call, with its description.
 pub(crate) fn calls() -> OpenApiRouter<Server> {
@@ -49,23 +48,31 @@ pub(crate) fn calls() -> OpenApiRouter<Server> {
 /// The whole face of a server.
 pub fn router(server: Server) -> Router {
     let (calls, description) = calls().split_for_parts();
-    let description = Description(openapi::document(description, &server.engine).into());
+    server.description.get_or_init(|| openapi::document(description, &server.engine).into());
     calls
         .route_layer(middleware::from_fn_with_state(server.clone(), auth::guard))
         .merge(console::router(server.clone(), console::Secure::default()))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
-        .layer(middleware::from_fn_with_state(server.clone(), in_time))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn_with_state(server.clone(), metrics::measure))
-        .layer(Extension(description))
-        .layer(set(header::CACHE_CONTROL, "no-store"))
-        .layer(set(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .layer(middleware::from_fn_with_state(server.clone(), around))
         .with_state(server)
 }
 
-fn set(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<HeaderValue> {
-    SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
+/// What stands around every call. One layer, because each costs every request a copy of all within it.
+async fn around(State(server): State<Server>, request: Request, next: Next) -> Response {
+    let measured = Measured::begin(&server, &request);
+    let answering = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let answer = within(server.engine.clock().as_ref(), server.limits.request_timeout, answering).await;
+    let mut response = match answer {
+        Some(Ok(response)) => response,
+        Some(Err(_)) => Problem::internal().into_response(),
+        None => Problem::timed_out().into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+    measured.end(&server, response.status());
+    response
 }
 
 async fn no_such_path() -> Problem {
@@ -74,15 +81,4 @@ async fn no_such_path() -> Problem {
 
 async fn no_such_method() -> Problem {
     Problem::method_not_allowed()
-}
-
-/// Answers for a call that has not begun to answer in time.
-async fn in_time(State(server): State<Server>, request: Request, next: Next) -> Response {
-    let answer =
-        within(server.engine.clock().as_ref(), server.limits.request_timeout, next.run(request)).await;
-    answer.unwrap_or_else(|| Problem::timed_out().into_response())
-}
-
-fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
-    Problem::internal().into_response()
 }

@@ -1,10 +1,9 @@
 //! `/healthz`, `/readyz`, `/metrics` and `/openapi.json`: for machines that look after us.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
-use bytes::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -33,10 +32,6 @@ pub struct Ready {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<&'static str>,
 }
-
-/// The text of the API's description.
-#[derive(Clone)]
-pub struct Description(pub Bytes);
 
 /// Whether the process lives
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
@@ -70,6 +65,7 @@ pub async fn metrics(State(server): State<Server>) -> Result<impl IntoResponse, 
 /// This description
 #[utoipa::path(get, path = "/openapi.json", tag = "health", security((), ("key" = [])),
     responses((status = 200, description = "OpenAPI 3.1", body = Object), OpenWithStore))]
-pub async fn openapi(Extension(Description(text)): Extension<Description>) -> impl IntoResponse {
+pub async fn openapi(State(server): State<Server>) -> impl IntoResponse {
+    let text = server.description.get().cloned().unwrap_or_default();
     ([(header::CONTENT_TYPE, "application/json")], text)
 }
