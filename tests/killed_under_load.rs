@@ -8,12 +8,11 @@ mod story;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use story::peer::{Got, Peer, Sink};
 use story::server::{Place, Server};
-use story::{until, until_some};
+use story::{breathe, until, until_some};
 
 const KILLS: usize = 50;
 const PRODUCERS: usize = 4;
@@ -49,7 +48,7 @@ impl Shared {
                     Some(answer) if answer.status == 201 || answer.status == 200 => {
                         break answer.json["id"].as_str().unwrap().to_owned();
                     }
-                    _ => std::thread::sleep(Duration::from_millis(5)),
+                    _ => breathe(),
                 }
             };
             self.answered.lock().unwrap().insert(key, id);

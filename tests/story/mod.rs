@@ -31,8 +31,13 @@ pub fn until_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(begun.elapsed() < PATIENCE, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
+        breathe();
     }
+}
+
+/// Lets others work before the next look.
+pub fn breathe() {
+    std::thread::sleep(Duration::from_millis(5));
 }
 
 /// The root of the repository.
