@@ -7,7 +7,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::future::try_join_all;
 use redeliver_core::accept::{NewMessage, admit};
 use redeliver_core::{Content, Message, MessageId};
 use redeliver_engine::intake::Accepted;
@@ -93,7 +92,8 @@ pub async fn submit(
         Kind::Json => {
             let whole = body::whole(&server, &headers, body).await?;
             match whole.text.trim_start().starts_with('[') {
-                true => many(&server, &caller, header_key, &whole.text).await,
+                // What is rarer is kept apart, so that the common case is small to move about.
+                true => Box::pin(many(&server, &caller, header_key, &whole.text)).await,
                 false => one(&server, &caller, &headers, header_key, &whole.text).await,
             }
         }
@@ -121,7 +121,7 @@ async fn one(
     let header_key = header_key.map_or(HeaderKey::None, HeaderKey::One);
     let new = read::message(text, header_key, caller, |route| server.engine.route(route).is_some())?;
     let taken = match wait(headers) {
-        Some(span) => return wait_for(server, new, span).await,
+        Some(span) => return Box::pin(wait_for(server, new, span)).await,
         None => take(server, vec![new]).await?.pop().ok_or_else(Problem::internal)?,
     };
     match taken.answer {
@@ -181,19 +181,18 @@ async fn many(
 pub(super) async fn take(server: &Server, news: Vec<NewMessage>) -> Result<Vec<Taken>, Problem> {
     let heads: Vec<NewMessage> = news.iter().map(head).collect();
     let accepted = server.engine.accept_and_tell(news).await?;
-    let tell = |(head, (accepted, message))| async move {
-        match message {
+    let mut all = Vec::with_capacity(heads.len());
+    for (head, (accepted, message)) in heads.into_iter().zip(accepted) {
+        all.push(match message {
             Some(message) => {
                 let message = MessageView::of(&message, &server.engine);
-                Ok(Taken {
-                    status: StatusCode::CREATED,
-                    answer: Acceptance::Kept { message, duplicate: false },
-                })
+                let answer = Acceptance::Kept { message, duplicate: false };
+                Taken { status: StatusCode::CREATED, answer }
             }
-            None => tell(server, head, accepted).await,
-        }
-    };
-    try_join_all(heads.into_iter().zip(accepted).map(tell)).await
+            None => Box::pin(tell(server, head, accepted)).await?,
+        });
+    }
+    Ok(all)
 }
 
 /// A message without what it carries: enough to say how it stood when it came.
