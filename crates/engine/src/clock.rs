@@ -9,8 +9,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redeliver_core::{InstanceId, MessageId, Timestamp};
 
+mod followed;
 mod manual;
 
+pub use followed::FollowedClock;
 pub use manual::ManualClock;
 
 /// A future that ends when its time has come.

@@ -2,9 +2,9 @@
 
 use crate::tree::{File, Offence, Tree};
 
-/// Each crate with the crates of ours that it may use. `conformance` judges and `sink` receives, so every adapter
-/// may have them for its tests.
-const INWARDS: [(&str, &[&str]); 11] = [
+/// Each crate with the crates of ours that it may use. `conformance` judges, `sink` receives and `servers` starts
+/// real ones, so every adapter may have them for its tests.
+const INWARDS: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("engine", &["core"]),
     ("stores", &["core", "engine"]),
@@ -15,11 +15,12 @@ const INWARDS: [(&str, &[&str]); 11] = [
     ("conformance", &["core", "engine"]),
     ("simulation", &["core", "engine", "stores"]),
     ("sink", &[]),
+    ("servers", &[]),
     ("tidy", &[]),
 ];
 
 /// What is for tests only: may plant bugs, and is depended on by nothing that is shipped.
-const FOR_TESTS: [&str; 3] = ["conformance", "simulation", "tidy"];
+const FOR_TESTS: [&str; 4] = ["conformance", "simulation", "servers", "tidy"];
 
 /// What core may use: values, codecs and derives, nothing that reads, writes, waits or draws.
 const PURE: [&str; 7] = ["bytes", "jiff", "serde", "serde_json", "sha2", "thiserror", "uuid"];
@@ -35,7 +36,7 @@ pub fn crates_point_inwards(tree: &Tree) -> Vec<Offence> {
         for dependency in dependencies(file) {
             let Some(ours) = dependency.name.strip_prefix("redeliver-") else { continue };
             let judged = dependency.for_tests
-                && ["conformance", "sink"].contains(&ours)
+                && ["conformance", "sink", "servers"].contains(&ours)
                 && !["core", "engine"].contains(&name);
             if !allowed.contains(&ours) && !judged {
                 found.push(file.offence(dependency.line, format!("{name} must not depend on {ours}")));

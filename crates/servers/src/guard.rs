@@ -1,0 +1,70 @@
+//! Keeps a server from outliving whoever needs it.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Waits for a word, or for the end of whoever would say one, then ends the server. `$1` is the signal that ends it.
+const SCRIPT: &str = r#"
+signal=$1
+shift
+"$@" </dev/null &
+server=$!
+read -r word
+kill "-$signal" "$server" 2>/dev/null
+wait "$server"
+"#;
+
+/// A server that runs, and the shell that ends it when this process is gone.
+pub(crate) struct Guard {
+    shell: Child,
+}
+
+impl Guard {
+    /// Starts a server whose words go to a file. It ends by this signal.
+    pub(crate) fn start(command: &[String], signal: &str, log: &Path) -> Self {
+        let log = File::create(log).expect("the server's directory can be written");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", SCRIPT, "guard", signal]).args(command);
+        shell.stdin(Stdio::piped()).stdout(log.try_clone().expect("a file can be held twice")).stderr(log);
+        Self { shell: shell.spawn().expect("there is a shell") }
+    }
+
+    /// Whether the server, or what ends it, still runs.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.shell.try_wait().is_ok_and(|ended| ended.is_none())
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(mut words) = self.shell.stdin.take() {
+            // One that has ended already hears nothing.
+            let _ = words.write_all(b"end\n");
+        }
+        let _ = self.shell.wait();
+    }
+}
+
+/// The same command as another user, where this one is root: some servers refuse to run as root.
+pub(crate) fn as_user(user: &str, command: Vec<String>) -> Vec<String> {
+    if !is_root() {
+        return command;
+    }
+    let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()];
+    ["setpriv".to_owned()].into_iter().chain(ids).chain(command).collect()
+}
+
+/// Gives a directory to a user, where this one is root.
+pub(crate) fn give(directory: &Path, user: &str) {
+    if is_root() {
+        let status = Command::new("chown").arg(user).arg(directory).status();
+        assert!(status.is_ok_and(|status| status.success()), "cannot give {directory:?} to {user}");
+    }
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().expect("there is a shell with id");
+    id.stdout.trim_ascii() == b"0"
+}

@@ -1,0 +1,93 @@
+//! Brings a database to this version's tables, each step once and never another step than the one that was released.
+//!
+//! Any number of instances may start at once: one takes the steps, the others wait and find them taken.
+
+use sha2::{Digest, Sha256};
+use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+
+use super::errors::Fault;
+use super::rows::get;
+
+/// One numbered step.
+struct Migration {
+    number: i64,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: [Migration; 2] = [
+    Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") },
+    Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
+];
+
+/// Takes the steps that the database hasn't taken yet.
+pub(super) async fn migrate(db: &mut Client) -> Result<(), Fault> {
+    // Whoever finds everything there needs no right to change it.
+    if taken(db).await?.len() == MIGRATIONS.len() {
+        return Ok(());
+    }
+    let transaction = db.transaction().await?;
+    transaction.batch_execute(include_str!("sql/lock_migrations.sql")).await?;
+    transaction.batch_execute(include_str!("sql/create_schema.sql")).await?;
+    transaction.batch_execute(include_str!("sql/create_migrations.sql")).await?;
+    let taken = taken(transaction.client()).await?;
+    for migration in &MIGRATIONS[taken.len()..] {
+        transaction.batch_execute(migration.sql).await?;
+        let params = [
+            (&migration.number as _, Type::INT8),
+            (&migration.name as _, Type::TEXT),
+            (&checksum(migration.sql) as _, Type::TEXT),
+        ];
+        transaction.execute_typed(include_str!("sql/insert_migration.sql"), &params).await?;
+    }
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// Looks whether the database has taken all steps, and takes none.
+pub(super) async fn check_current(db: &Client) -> Result<(), Fault> {
+    match taken(db).await?.len() {
+        0 => Err(Fault::Unfit(
+            "there is no store in it yet; `redeliver serve` or `redeliver migrate` makes it".to_owned(),
+        )),
+        steps if steps < MIGRATIONS.len() => Err(Fault::Unfit(format!(
+            "it was made by an older redeliver (migration {steps}, this one knows {}); \
+             `redeliver serve` or `redeliver migrate` updates it",
+            MIGRATIONS.len()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The steps that were taken, each the one that this version would have taken.
+async fn taken(db: &Client) -> Result<Vec<i64>, Fault> {
+    let there = db.query_typed_one(include_str!("sql/has_migrations.sql"), &[]).await?;
+    if !get::<bool>(&there, 0)? {
+        return Ok(Vec::new());
+    }
+    let found = db.query_typed(include_str!("sql/migrations.sql"), &[]).await?;
+    if found.len() > MIGRATIONS.len() {
+        return Err(Fault::Unfit(format!(
+            "it was made by a newer redeliver (migration {}, this one knows {}); use that version",
+            found.len(),
+            MIGRATIONS.len()
+        )));
+    }
+    let mut taken = Vec::new();
+    for (row, migration) in found.iter().zip(&MIGRATIONS) {
+        let (number, name, sum): (i64, &str, &str) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+        if number != migration.number || sum != checksum(migration.sql) {
+            return Err(Fault::Unfit(format!(
+                "migration {number} ({name}) is not the one that this redeliver would have run; \
+                 use the version that made the database"
+            )));
+        }
+        taken.push(number);
+    }
+    Ok(taken)
+}
+
+fn checksum(sql: &str) -> String {
+    Sha256::digest(sql.as_bytes())[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}

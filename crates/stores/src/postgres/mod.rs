@@ -1,0 +1,281 @@
+//! Messages in a PostgreSQL database, which any number of instances share.
+//!
+//! What each call does is a function over a connection, one file per concern. A write is one statement wherever it can
+//! be, for any number of rows; statements are in `sql/`, one per file. The database's clock is everybody's.
+
+mod access;
+mod apply;
+mod claim;
+mod columns;
+mod connections;
+mod errors;
+mod gates;
+mod insert;
+mod instances;
+mod migrate;
+mod news;
+mod open;
+mod partitions;
+#[cfg(test)]
+mod plans;
+mod prune;
+mod read;
+mod rows;
+mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::change::{Audit, NewRow};
+use redeliver_core::gate::{GateKey, GateRecord};
+use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
+use redeliver_engine::clock::{Clock, FollowedClock};
+use redeliver_engine::store::{
+    Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest, Store,
+    StoreError,
+};
+use tokio_postgres::Client;
+
+use connections::{Connections, ask};
+pub use errors::OpenError;
+use errors::{Fault, open_error};
+pub use insert::accept_in;
+use news::News;
+use open::Address;
+pub use open::{Durability, OpenOptions};
+use prune::LastLook;
+
+/// A store in a PostgreSQL database.
+pub struct Postgres {
+    connections: Arc<Connections>,
+    clock: Arc<FollowedClock>,
+    news: News,
+    last_look: LastLook,
+    place: String,
+}
+
+impl Postgres {
+    /// Opens the store in a database, making its tables if there are none.
+    ///
+    /// The address is a URL as PostgreSQL's own clients take it, with several hosts where one may take over from
+    /// another, and `sslmode`.
+    pub async fn open(url: &str, options: OpenOptions) -> Result<Self, OpenError> {
+        let pooled = Address::read(url, &options)?;
+        let direct = match &options.direct_url {
+            Some(url) => Address::read(url, &options)?,
+            None => pooled.clone(),
+        };
+        let clock = FollowedClock::new();
+        make_ready(&direct, &options, &clock).await.map_err(|fault| open_error(&direct.place, &fault))?;
+        let pooled = if takes_limits(&pooled, &options).await? { pooled.limited(&options) } else { pooled };
+        let connections = Connections::new(&pooled, &options, clock.clone())
+            .map_err(|fault| open_error(&pooled.place, &fault))?;
+        let connections = Arc::new(connections);
+        let name = format!("{:032x}", clock.bits());
+        let news = News::start(name, connections.clone(), direct).await;
+        let last_look = LastLook::default();
+        Ok(Self { connections, clock, news, last_look, place: pooled.place })
+    }
+
+    /// Makes the tables, or brings them up to date, and goes again.
+    pub async fn migrate(url: &str, options: &OpenOptions) -> Result<(), OpenError> {
+        let direct = Address::read(options.direct_url.as_deref().unwrap_or(url), options)?;
+        let made = make_ready(&direct, options, &FollowedClock::new()).await;
+        made.map_err(|fault| open_error(&direct.place, &fault))
+    }
+
+    /// The time that counts: the database's, as of the last heartbeat, and never ahead of it.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
+    }
+
+    /// Which database this is, without anything secret.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Lets other instances know, soon, that there is something new: after a commit of one's own ([`accept_in`]).
+    pub fn ring(&self) {
+        self.news.ring();
+    }
+
+    /// How many engines live, as far as was heard by `now`.
+    pub async fn instances(&self, now: Timestamp) -> Result<u64, StoreError> {
+        ask!(self, |db| instances::alive(db, now))
+    }
+
+    /// Looks whether the tables are this version's, and changes nothing.
+    pub async fn check_current(url: &str, options: &OpenOptions) -> Result<(), OpenError> {
+        let direct = Address::read(options.direct_url.as_deref().unwrap_or(url), options)?;
+        let check = async {
+            let (db, driven) = direct.connect().await?;
+            let current = migrate::check_current(&db).await;
+            driven.abort();
+            current
+        };
+        check.await.map_err(|fault| open_error(&direct.place, &fault))
+    }
+}
+
+/// Tables, the days of history, and the time.
+async fn make_ready(direct: &Address, options: &OpenOptions, clock: &FollowedClock) -> Result<(), Fault> {
+    let (mut db, driven) = direct.connect().await?;
+    let ready = make_ready_on(&mut db, options, clock).await;
+    driven.abort();
+    ready
+}
+
+async fn make_ready_on(db: &mut Client, options: &OpenOptions, clock: &FollowedClock) -> Result<(), Fault> {
+    open::check_durability(db, options.durability).await?;
+    migrate::migrate(db).await?;
+    instances::set_clock(db, clock).await?;
+    if let Err(fault) = partitions::keep_days(db, clock.now(), Timestamp::default()).await {
+        // Rows of a day without a table are kept all the same.
+        tracing::warn!(error = %fault, "cannot make the days of history");
+    }
+    Ok(())
+}
+
+/// Whether the settings that limit a session get through: a pooler may turn away whoever brings any.
+async fn takes_limits(pooled: &Address, options: &OpenOptions) -> Result<bool, OpenError> {
+    const UNKNOWN_SETTING: &str = "08P01";
+    match pooled.clone().limited(options).connect().await {
+        Ok((_, driven)) => {
+            driven.abort();
+            Ok(true)
+        }
+        Err(Fault::Sql(error)) if error.code().is_some_and(|code| code.code() == UNKNOWN_SETTING) => {
+            tracing::debug!("the pooler takes no settings: only this side keeps to the time limits");
+            Ok(false)
+        }
+        Err(fault) => Err(open_error(&pooled.place, &fault)),
+    }
+}
+
+/// A count as PostgreSQL takes it.
+fn limit(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[async_trait]
+impl Store for Postgres {
+    async fn insert(&self, rows: Vec<NewRow>) -> Result<Vec<Inserted>, StoreError> {
+        let answers = ask!(self, |db| insert::insert(db, &rows))?;
+        if answers.contains(&Inserted::New) {
+            self.news.ring();
+        }
+        Ok(answers)
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, StoreError> {
+        ask!(self, |db| claim::claim(db, &request))
+    }
+
+    async fn start(&self, claim: ClaimRef, now: Timestamp) -> Result<bool, StoreError> {
+        ask!(self, |db| claim::start(db, &claim, now))
+    }
+
+    async fn renew(&self, claims: Vec<ClaimRef>, until_at: Timestamp) -> Result<Vec<bool>, StoreError> {
+        ask!(self, |db| claim::renew(db, &claims, until_at))
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<Applied>, StoreError> {
+        let answers = ask!(self, |db| apply::apply(db, &changes))?;
+        // What people do is not waited for; what workers write is due later, and found then.
+        if changes.iter().any(|change| change.audit.is_some() || change.spawn.is_some()) {
+            self.news.ring();
+        }
+        Ok(answers)
+    }
+
+    async fn note(&self, id: MessageId, record: AttemptRecord) -> Result<(), StoreError> {
+        ask!(self, |db| apply::note(db, &id, &record))
+    }
+
+    async fn lapsed(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
+        ask!(self, |db| read::lapsed(db, now, limit))
+    }
+
+    async fn overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
+        ask!(self, |db| read::overdue(db, now, limit))
+    }
+
+    async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
+        ask!(self, |db| read::expired(db, now, limit))
+    }
+
+    async fn parked(&self) -> Result<Vec<GateKey>, StoreError> {
+        ask!(self, |db| gates::parked(db))
+    }
+
+    async fn release(&self, gate: GateKey, limit: usize) -> Result<usize, StoreError> {
+        let released = ask!(self, |db| gates::release(db, &gate, limit))?;
+        if released > 0 {
+            self.news.ring();
+        }
+        Ok(released)
+    }
+
+    async fn gates(&self) -> Result<Vec<GateRecord>, StoreError> {
+        ask!(self, |db| gates::gates(db))
+    }
+
+    async fn put_gate(&self, change: GateChange) -> Result<bool, StoreError> {
+        let put = ask!(self, |db| gates::put_gate(db, &change))?;
+        if put {
+            self.news.ring();
+        }
+        Ok(put)
+    }
+
+    async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError> {
+        ask!(self, |db| prune::prune(db, &request, &self.last_look))
+    }
+
+    async fn beat(
+        &self,
+        instance: InstanceId,
+        now: Timestamp,
+        silent_max: Duration,
+    ) -> Result<(), StoreError> {
+        ask!(self, |db| instances::beat(db, &self.clock, instance, now, silent_max))
+    }
+
+    async fn leave(&self, instance: InstanceId) -> Result<(), StoreError> {
+        ask!(self, |db| instances::leave(db, instance))
+    }
+
+    async fn get(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
+        ask!(self, |db| read::get(db, &id))
+    }
+
+    async fn content(&self, id: MessageId) -> Result<Option<Content>, StoreError> {
+        ask!(self, |db| read::content(db, &id))
+    }
+
+    async fn attempts(&self, id: MessageId) -> Result<Vec<AttemptRecord>, StoreError> {
+        ask!(self, |db| read::attempts(db, &id))
+    }
+
+    async fn list(&self, filter: Filter) -> Result<Vec<Message>, StoreError> {
+        ask!(self, |db| read::list(db, &filter))
+    }
+
+    async fn counts(&self, now: Timestamp) -> Result<Vec<Count>, StoreError> {
+        ask!(self, |db| read::counts(db, now))
+    }
+
+    async fn next_due_at(&self, route: Name, lane: Lane) -> Result<Option<Timestamp>, StoreError> {
+        ask!(self, |db| claim::next_due_at(db, &route, lane))
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {
+        ask!(self, |db| read::audit(db, limit))
+    }
+
+    async fn changed_outside(&self) -> Result<bool, StoreError> {
+        Ok(self.news.is_there_any())
+    }
+}

@@ -1,0 +1,1 @@
+//! Every question is answered through an index, whatever the planner would like.

@@ -1,0 +1,1 @@
+CREATE TABLE redeliver.redeliver_attempts_{day} (LIKE redeliver.redeliver_attempts INCLUDING DEFAULTS)

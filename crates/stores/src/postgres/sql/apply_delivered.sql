@@ -1,0 +1,37 @@
+-- A delivery by whoever has the message, which changes nothing else of it.
+WITH given AS MATERIALIZED (
+    SELECT *
+    FROM unnest($1, $2, $3, $4, $5, $6, $7) AS given (
+        id, fence, attempts, settled_claim, ended_at, receipt, expected_fence
+    )
+),
+written AS (
+    UPDATE redeliver.redeliver_messages AS m SET
+        state = 3,
+        fence = given.fence,
+        attempts = given.attempts,
+        settled_claim = given.settled_claim,
+        ended_at = given.ended_at,
+        put_away_at = given.ended_at,
+        receipt = given.receipt,
+        recipients = NULL,
+        instance = NULL,
+        claim = NULL,
+        lease_until = NULL,
+        started_at = NULL,
+        cancel_requested = false
+    FROM given
+    WHERE m.id = ANY (ARRAY (SELECT id FROM given))
+        AND m.id = given.id
+        AND m.fence = given.expected_fence
+        AND m.claim IS NOT NULL
+    RETURNING m.id, m.route, m.lane
+),
+tallied AS (
+    INSERT INTO redeliver.redeliver_tallies (route, lane, state, is_parked, delta)
+    SELECT written.route, written.lane, moved.state, false, sum(moved.delta)
+    FROM written
+    CROSS JOIN (VALUES (1::smallint, -1), (3::smallint, 1)) AS moved (state, delta)
+    GROUP BY written.route, written.lane, moved.state
+)
+SELECT id FROM written

@@ -1,0 +1,53 @@
+-- Takes what nobody else is taking at this moment, and says what is due next besides: beyond the limit if the limit
+-- was reached, otherwise beyond the time. Rows are found again by their ids in an array, which no planner can turn
+-- into a scan of the table.
+WITH due AS MATERIALIZED (
+    SELECT id
+    FROM redeliver.redeliver_messages
+    WHERE route = $1 AND lane = $2 AND ready_at <= $3
+    ORDER BY ready_at
+    LIMIT $4
+    FOR UPDATE SKIP LOCKED
+),
+claimed AS (
+    UPDATE redeliver.redeliver_messages SET
+        state = 1,
+        ready_at = NULL,
+        fence = fence + 1,
+        claim = fence + 1,
+        instance = $5,
+        lease_until = $6,
+        started_at = NULL,
+        cancel_requested = false
+    WHERE id = ANY (ARRAY (SELECT id FROM due))
+    RETURNING *
+),
+tallied AS (
+    INSERT INTO redeliver.redeliver_tallies (route, lane, state, is_parked, delta)
+    SELECT $1, $2, moved.state, false, moved.delta * (SELECT count(*) FROM due)
+    FROM (VALUES (0::smallint, -1), (1::smallint, 1)) AS moved (state, delta)
+    WHERE EXISTS (SELECT 1 FROM due)
+),
+next AS (
+    SELECT CASE
+        WHEN (SELECT count(*) FROM due) < $4 THEN (
+            SELECT ready_at
+            FROM redeliver.redeliver_messages
+            WHERE route = $1 AND lane = $2 AND ready_at > $3
+            ORDER BY ready_at
+            LIMIT 1
+        )
+        ELSE (
+            SELECT ready_at
+            FROM redeliver.redeliver_messages
+            WHERE route = $1 AND lane = $2 AND ready_at IS NOT NULL
+            ORDER BY ready_at
+            OFFSET $4
+            LIMIT 1
+        )
+    END AS due_at
+)
+SELECT m.*, c.target, c.attributes, c.headers, c.content_type, c.bytes, next.due_at
+FROM next
+LEFT JOIN claimed AS m ON true
+LEFT JOIN redeliver.redeliver_contents AS c ON c.id = m.id

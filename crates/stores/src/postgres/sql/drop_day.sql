@@ -1,0 +1,1 @@
+DROP TABLE redeliver.redeliver_attempts_{day}

@@ -1,0 +1,3 @@
+SELECT key, version, since, reason, closed
+FROM redeliver.redeliver_gates
+ORDER BY key

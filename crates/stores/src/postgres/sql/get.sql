@@ -1,0 +1,1 @@
+SELECT * FROM redeliver.redeliver_messages WHERE id = $1

@@ -1,0 +1,1 @@
+SELECT * FROM redeliver.redeliver_messages WHERE id = ANY ($1)

@@ -1,0 +1,1 @@
+SELECT to_regclass('redeliver.redeliver_migrations') IS NOT NULL

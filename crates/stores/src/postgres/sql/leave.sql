@@ -1,0 +1,1 @@
+DELETE FROM redeliver.redeliver_instances WHERE id = $1

@@ -1,0 +1,9 @@
+SELECT *
+FROM redeliver.redeliver_messages
+WHERE handed_off_at IS NOT NULL
+    AND ($1 IS NULL OR id < $1)
+    AND ($2 IS NULL OR workspace = $2)
+    AND ($3 IS NULL OR route = $3)
+    AND ($5 IS NULL OR lane = $5)
+ORDER BY id DESC
+LIMIT $4

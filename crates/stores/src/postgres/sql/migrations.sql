@@ -1,0 +1,3 @@
+SELECT number, name, checksum
+FROM redeliver.redeliver_migrations
+ORDER BY number

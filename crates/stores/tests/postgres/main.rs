@@ -1,0 +1,5 @@
+//! PostgreSQL keeps every rule for stores: by itself, and behind a pooler.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
+
+mod alone;
+mod conformance;
