@@ -7,6 +7,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::message::{MessageId, Name};
+use crate::trace;
 
 /// What a message carries, and where to.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -33,7 +34,8 @@ impl Content {
         Self { bytes: bytes.into(), ..Self::default() }
     }
 
-    /// The digest of this content on this route. Attempts, errors, due times and priorities don't count.
+    /// The digest of this content on this route. Attempts, errors, due times and priorities don't count, nor does the
+    /// trace in which it was said: saying it again is another one.
     pub fn hash(&self, route: &Name) -> ContentHash {
         let mut digest = Sha256::new();
         let mut part = |bytes: &[u8]| {
@@ -48,7 +50,7 @@ impl Content {
             part(name.as_bytes());
             part(value.as_bytes());
         }
-        for (name, value) in &self.headers {
+        for (name, value) in self.headers.iter().filter(|(name, _)| !trace::is_name(name)) {
             part(name.as_bytes());
             part(value);
         }

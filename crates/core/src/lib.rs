@@ -27,6 +27,7 @@ pub mod settle;
 pub mod share;
 pub mod status;
 pub mod time;
+pub mod trace;
 
 pub use attempt::AttemptId;
 pub use change::Change;

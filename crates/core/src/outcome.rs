@@ -44,6 +44,26 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// The words for all outcomes.
+    pub const NAMES: [&str; 8] =
+        ["delivered", "handed_off", "partial", "failed", "refused", "deferred", "skipped", "lost"];
+
+    /// The outcome's word.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Delivered { .. } => "delivered",
+            Self::HandedOff => "handed_off",
+            Self::Partial(_) => "partial",
+            Self::Failed(_) => "failed",
+            Self::Refused(_) => "refused",
+            Self::Deferred { .. } => "deferred",
+            Self::Skipped { .. } => "skipped",
+            Self::Lost { .. } => "lost",
+        }
+    }
+}
+
 /// Until when a message that could not be sent waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Until {

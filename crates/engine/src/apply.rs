@@ -68,6 +68,7 @@ async fn written(
         }
         Applied::Applied | Applied::AlreadyMine => {
             engine.observer.observe(&change.event);
+            engine.observer.tried(&change.message, &settled.outcome);
             line.inline.tell(&change.message);
             if let Some(letter) = &change.spawn {
                 engine.observer.observe(&Event::of(&letter.message, Kind::Accepted, change.event.at));
@@ -95,6 +96,7 @@ fn holds(current: &Message, change: &Change) -> bool {
 /// Keeps word of a result that came after somebody else had decided.
 async fn late(engine: &Engine, change: &Change, outcome: &Outcome) {
     engine.observer.observe(&Event { kind: Kind::AttemptLate, ..change.event.clone() });
+    engine.observer.tried(&change.message, outcome);
     let (verdict, failure) = match outcome {
         Outcome::Deferred { .. } | Outcome::Skipped { .. } | Outcome::HandedOff => return,
         Outcome::Failed(failure) | Outcome::Refused(failure) => (Verdict::Late, Some(failure.clone())),

@@ -10,8 +10,10 @@ use redeliver_core::outcome::Until;
 use redeliver_core::planted::{self, Bug};
 use redeliver_core::{Content, Failure, Message, Outcome, State, Timestamp};
 use tokio::sync::SemaphorePermit;
+use tracing::Instrument;
 
 use crate::engine::{Engine, Line};
+use crate::span;
 use crate::store::ClaimRef;
 use crate::transport::Envelope;
 
@@ -64,7 +66,9 @@ pub(crate) async fn attempt<'a>(
     content: Content,
     alone: Option<SemaphorePermit<'a>>,
 ) -> Tried<'a> {
-    let outcome = outcome(engine, line, &held, &message, &content).await;
+    let span = span::of(&message, &content);
+    let outcome = outcome(engine, line, &held, &message, &content).instrument(span.clone()).await;
+    span::end(&span, &outcome);
     Tried { message, outcome, alone }
 }
 
@@ -115,6 +119,7 @@ async fn carry(engine: &Engine, line: &Line, held: &Held, envelope: &Envelope<'_
     if envelope.message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
         return nothing_sent(now, "expired");
     }
+    engine.observer.carrying(envelope.message, now.since(envelope.message.due_at));
     let carrying =
         AssertUnwindSafe(line.transport(envelope.message.lane).carry(envelope, within)).catch_unwind();
     tokio::select! {

@@ -1,16 +1,28 @@
-//! Tells what happened, once it is committed: one event, one log line, one metric.
+//! Tells what happened, once it is committed: one event, one log line, one metric. Labels come from closed sets.
 
-use redeliver_core::Event;
+use std::time::Duration;
+
+use metrics::Unit;
 use redeliver_core::event::Kind;
+use redeliver_core::{DeadReason, Event, Message, Outcome, Route};
 
 /// Hears what happened. Must return quickly: it is called on the way of the messages.
 pub trait Observer: Send + Sync + 'static {
     /// Hears one event.
     fn observe(&self, event: &Event);
 
+    /// Hears that a message is about to be carried, so long after it was due.
+    fn carrying(&self, _message: &Message, _lateness: Duration) {}
+
+    /// Hears what a try came to, once the store has answered for it.
+    fn tried(&self, _message: &Message, _outcome: &Outcome) {}
+
+    /// Hears that a worker vanished with a message, whatever became of the message then.
+    fn lease_lost(&self, _message: &Message) {}
+
     /// Hears that the store failed while something was being done.
     fn store_failed(&self, doing: &'static str, error: &crate::store::StoreError) {
-        tracing::error!(doing, error = %error, "store.failed");
+        tracing::error!(event = "store.failed", doing, error = %error, "the store failed: {doing}");
     }
 }
 
@@ -23,6 +35,23 @@ impl Observer for Telemetry {
         count(event);
         log(event);
     }
+
+    fn carrying(&self, message: &Message, lateness: Duration) {
+        metrics::histogram!(LATENESS, "route" => message.route.to_string()).record(lateness.as_secs_f64());
+    }
+
+    fn tried(&self, message: &Message, outcome: &Outcome) {
+        count_attempts(&message.route, outcome.name(), 1);
+    }
+
+    fn lease_lost(&self, message: &Message) {
+        count_leases_lost(&message.route, 1);
+    }
+
+    fn store_failed(&self, doing: &'static str, error: &crate::store::StoreError) {
+        metrics::counter!(STORE_FAILED).increment(1);
+        tracing::error!(event = "store.failed", doing, error = %error, "the store failed: {doing}");
+    }
 }
 
 /// Hears nothing.
@@ -33,20 +62,54 @@ impl Observer for Silence {
     fn observe(&self, _: &Event) {}
 }
 
+const EVENTS: &str = "redeliver_events_total";
+const ATTEMPTS: &str = "redeliver_attempts_total";
+const DEAD: &str = "redeliver_dead_total";
+const LEASES_LOST: &str = "redeliver_leases_lost_total";
+const STORE_FAILED: &str = "redeliver_store_failures_total";
+
+/// How late messages are carried; its buckets are for whoever records it to choose.
+pub const LATENESS: &str = "redeliver_lateness_seconds";
+
+/// Says what each metric means, and begins those of these routes that can be told beforehand: what was never counted
+/// can't be told from what isn't measured.
+pub fn begin<'a>(routes: impl Iterator<Item = &'a Route>) {
+    metrics::describe_counter!(EVENTS, "Events, by what happened.");
+    metrics::describe_counter!(ATTEMPTS, "Tries, by what they came to. Deferred ones sent nothing.");
+    metrics::describe_counter!(DEAD, "Messages given up, by reason.");
+    metrics::describe_counter!(LEASES_LOST, "Claims whose worker vanished.");
+    metrics::describe_counter!(STORE_FAILED, "Calls of the store that failed.");
+    metrics::describe_histogram!(
+        LATENESS,
+        Unit::Seconds,
+        "How long after its due time a message is carried."
+    );
+    metrics::counter!(STORE_FAILED).increment(0);
+    for route in routes {
+        Outcome::NAMES.iter().for_each(|outcome| count_attempts(&route.name, outcome, 0));
+        DeadReason::ALL.iter().for_each(|reason| count_dead(&route.name, *reason, 0));
+        count_leases_lost(&route.name, 0);
+    }
+}
+
 fn count(event: &Event) {
     let labels = [("event", event.kind.name().to_owned()), ("route", event.route.to_string())];
-    metrics::counter!("redeliver_events_total", &labels).increment(1);
-    match &event.kind {
-        Kind::Delivered { lateness } => {
-            metrics::histogram!("redeliver_lateness_seconds", "route" => event.route.to_string())
-                .record(lateness.as_secs_f64());
-        }
-        Kind::Dead { reason } => {
-            let labels = [("reason", reason.name().to_owned()), ("route", event.route.to_string())];
-            metrics::counter!("redeliver_dead_total", &labels).increment(1);
-        }
-        _ => {}
+    metrics::counter!(EVENTS, &labels).increment(1);
+    if let Kind::Dead { reason } = &event.kind {
+        count_dead(&event.route, *reason, 1);
     }
+}
+
+fn count_attempts(route: &str, outcome: &'static str, by: u64) {
+    metrics::counter!(ATTEMPTS, "route" => route.to_owned(), "outcome" => outcome).increment(by);
+}
+
+fn count_dead(route: &str, reason: DeadReason, by: u64) {
+    metrics::counter!(DEAD, "route" => route.to_owned(), "reason" => reason.name()).increment(by);
+}
+
+fn count_leases_lost(route: &str, by: u64) {
+    metrics::counter!(LEASES_LOST, "route" => route.to_owned()).increment(by);
 }
 
 /// The log line of an event. A dead message needs a person's eye; everything else is the ordinary course.
@@ -86,3 +149,6 @@ fn log(event: &Event) {
         Kind::Restored => line!(info, "dismissed message brought back by a person"),
     }
 }
+
+#[cfg(test)]
+mod tests;

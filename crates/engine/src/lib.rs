@@ -21,6 +21,7 @@ pub mod operate;
 mod prune;
 mod reap;
 mod run;
+pub mod span;
 pub mod stop;
 pub mod store;
 pub mod transport;

@@ -49,22 +49,28 @@ impl Engine {
         decide: fn(&Message, &Route, Timestamp) -> Option<Change>,
     ) -> Result<usize, StoreError> {
         // A message whose route the config no longer knows stays as it is, for a person to see.
-        let changes: Vec<Change> =
-            found.iter().filter_map(|message| decide(message, self.route(&message.route)?, now)).collect();
+        let decide = |message| Some((message, decide(message, self.route(&message.route)?, now)?));
+        let (before, changes): (Vec<&Message>, Vec<Change>) = found.iter().filter_map(decide).unzip();
         if changes.is_empty() {
             return Ok(0);
         }
-        let settled: Vec<_> =
-            changes.iter().map(|change| (change.event.clone(), change.message.clone())).collect();
+        let settled: Vec<_> = before
+            .into_iter()
+            .zip(&changes)
+            .map(|(before, change)| (before, change.event.clone(), change.message.clone()))
+            .collect();
         let letters: Vec<_> =
             changes.iter().filter_map(|change| Some(change.spawn.as_ref()?.message.clone())).collect();
         let answers = self.store.apply(changes).await?;
         let mut count = 0;
-        for ((event, after), answer) in settled.iter().zip(answers) {
+        for ((before, event, after), answer) in settled.iter().zip(answers) {
             match answer {
                 Applied::Applied | Applied::AlreadyMine => {
                     count += 1;
                     self.observer.observe(event);
+                    if matches!(before.state, State::Claimed(_)) {
+                        self.observer.lease_lost(before);
+                    }
                     self.wake_for(after);
                 }
                 // Somebody else was faster, which is as good.

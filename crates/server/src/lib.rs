@@ -13,6 +13,7 @@ pub mod openapi;
 pub mod problem;
 mod router;
 pub mod serve;
+mod span;
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};

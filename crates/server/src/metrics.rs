@@ -1,25 +1,34 @@
 //! What is counted and measured. Labels come from closed sets: routes of the config, paths of the router, words of ours.
 
-use std::fmt::Write as _;
+mod scrape;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use redeliver_core::{Lane, Name};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use redeliver_engine::Engine;
-use redeliver_engine::store::{Count, StoreError};
+use redeliver_engine::emit::LATENESS;
+use redeliver_engine::store::StoreError;
 use tokio::sync::Mutex;
 
 use crate::Server;
+use scrape::Counted;
 
 /// How long counts are told again before the store is asked anew: `/metrics` is open to all, and counting isn't free.
 const COUNTS_FOR: Duration = Duration::from_secs(1);
 
-/// How long things take here, in seconds.
+const REQUESTS: &str = "redeliver_http_requests_total";
+const REQUEST_SECONDS: &str = "redeliver_http_seconds";
+
+/// How long requests take, in seconds.
 const BUCKETS_S: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
+
+/// How late messages are, in seconds: from what nobody notices to what everybody does.
+const LATENESS_S: [f64; 16] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0];
 
 /// What `/metrics` tells.
 #[derive(Clone, Default)]
@@ -28,22 +37,13 @@ pub struct Metrics {
     counted: Arc<Mutex<Option<Counted>>>,
 }
 
-struct Counted {
-    /// The engine's uptime then.
-    at: Duration,
-    counts: Vec<Count>,
-    /// How long the first due message of a lane has been due.
-    overdue: Vec<(Name, Lane, Duration)>,
-}
-
 impl Metrics {
     /// Records everything that this process counts and measures from now on. Without it, only the store's counts are told.
     pub fn install() -> Self {
-        let recorded = PrometheusBuilder::new()
-            .set_buckets(&BUCKETS_S)
-            .and_then(PrometheusBuilder::install_recorder)
+        let recorded = recorder()
             .inspect_err(|error| tracing::warn!(event = "metrics.doubted", "nothing is measured: {error}"))
             .ok();
+        describe();
         Self { recorded, ..Self::default() }
     }
 
@@ -54,11 +54,10 @@ impl Metrics {
         let uptime = engine.clock().uptime();
         let is_fresh = |counted: &Counted| uptime.saturating_sub(counted.at) < COUNTS_FOR;
         if !counted.as_ref().is_some_and(is_fresh) {
-            *counted = Some(Counted { at: uptime, ..count(engine).await? });
+            *counted = Some(scrape::count(engine, uptime).await?);
         }
         if let Some(counted) = counted.as_ref() {
-            write_counts(&mut text, &counted.counts);
-            write_overdue(&mut text, &counted.overdue);
+            counted.write(&mut text);
         }
         Ok(text)
     }
@@ -71,68 +70,20 @@ impl Metrics {
     }
 }
 
-async fn count(engine: &Engine) -> Result<Counted, StoreError> {
-    let now = engine.clock().now();
-    let counts = engine.store().counts(now).await?;
-    let mut overdue = Vec::new();
-    for count in counts.iter().filter(|count| count.due > 0) {
-        if let Some(at) = engine.store().next_due_at(count.route.clone(), count.lane).await? {
-            overdue.push((count.route.clone(), count.lane, now.since(at)));
-        }
-    }
-    Ok(Counted { at: Duration::ZERO, counts, overdue })
+fn recorder() -> Result<PrometheusHandle, BuildError> {
+    PrometheusBuilder::new()
+        .set_buckets(&BUCKETS_S)?
+        .set_buckets_for_metric(Matcher::Full(LATENESS.to_owned()), &LATENESS_S)?
+        .install_recorder()
 }
 
-fn write_overdue(text: &mut String, overdue: &[(Name, Lane, Duration)]) {
-    let name = "redeliver_oldest_due_seconds";
-    // Writing to a text cannot fail.
-    let _ = writeln!(text, "# HELP {name} How long the first due message has been due.\n# TYPE {name} gauge");
-    for (route, lane, span) in overdue {
-        let _ = writeln!(text, "{name}{{{}}} {}", labels(route, *lane), span.as_secs_f64());
-    }
-}
-
-/// The labels of a lane. A route's name may come from a store that others wrote.
-fn labels(route: &str, lane: Lane) -> String {
-    format!("route=\"{}\",lane=\"{}\"", route.replace(['\\', '"', '\n'], "_"), lane.name())
-}
-
-fn write_counts(text: &mut String, counts: &[Count]) {
-    gauge(text, "redeliver_messages", "Messages by state, dismissed ones aside.", counts, |count| {
-        Some((format!("state=\"{}\"", count.state), count.count))
-    });
-    gauge(text, "redeliver_due", "Messages whose time has come.", counts, |count| {
-        (count.state == "waiting").then(|| (String::new(), count.due))
-    });
-    gauge(text, "redeliver_held", "Messages that wait for a gate.", counts, |count| {
-        (count.state == "waiting").then(|| (String::new(), count.parked))
-    });
-    gauge(text, "redeliver_dead", "Messages that were given up, by reason.", counts, |count| {
-        Some((format!("reason=\"{}\"", count.reason?), count.count))
-    });
-}
-
-/// One gauge, a line for each count that has something to say, those of the same labels together.
-fn gauge(
-    text: &mut String,
-    name: &str,
-    help: &str,
-    counts: &[Count],
-    value: impl Fn(&Count) -> Option<(String, u64)>,
-) {
-    let mut lines: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
-    for count in counts {
-        if let Some((label, value)) = value(count) {
-            let comma = if label.is_empty() { "" } else { "," };
-            let labels = format!("{}{comma}{label}", labels(&count.route, count.lane));
-            *lines.entry(labels).or_default() += value;
-        }
-    }
-    // Writing to a text cannot fail.
-    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
-    for (labels, value) in lines {
-        let _ = writeln!(text, "{name}{{{labels}}} {value}");
-    }
+fn describe() {
+    ::metrics::describe_counter!(REQUESTS, "Requests answered.");
+    ::metrics::describe_histogram!(
+        REQUEST_SECONDS,
+        ::metrics::Unit::Seconds,
+        "How long answers took to begin."
+    );
 }
 
 /// A request that is counted and timed.
@@ -158,14 +109,14 @@ impl Measured {
             ("path", path.to_owned()),
             ("status", status.as_str().to_owned()),
         ];
-        ::metrics::counter!("redeliver_http_requests_total", &labels).increment(1);
-        ::metrics::histogram!("redeliver_http_seconds", "method" => self.method, "path" => path.to_owned())
+        ::metrics::counter!(REQUESTS, &labels).increment(1);
+        ::metrics::histogram!(REQUEST_SECONDS, "method" => self.method, "path" => path.to_owned())
             .record(took.as_secs_f64());
     }
 }
 
 /// A method's name; those that somebody made up are all alike.
-fn method_name(method: &Method) -> &'static str {
+pub(crate) fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
+use tracing::Instrument;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -15,7 +16,7 @@ use crate::api::{health, keys, messages, outbox, routes as ways, stats};
 use crate::limits::within;
 use crate::metrics::Measured;
 use crate::problem::Problem;
-use crate::{Server, auth, console, openapi};
+use crate::{Server, auth, console, openapi, span};
 
 /// Every call, with its description.
 pub(crate) fn calls() -> OpenApiRouter<Server> {
@@ -61,7 +62,8 @@ pub fn router(server: Server) -> Router {
 /// What stands around every call. One layer, because each costs every request a copy of all within it.
 async fn around(State(server): State<Server>, request: Request, next: Next) -> Response {
     let measured = Measured::begin(&server, &request);
-    let answering = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let span = span::of(&request);
+    let answering = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone());
     let answer = within(server.engine.clock().as_ref(), server.limits.request_timeout, answering).await;
     let mut response = match answer {
         Some(Ok(response)) => response,
@@ -72,6 +74,7 @@ async fn around(State(server): State<Server>, request: Request, next: Next) -> R
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
     measured.end(&server, response.status());
+    span::end(&span, response.status());
     response
 }
 

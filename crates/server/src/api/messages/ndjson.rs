@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::read::{self, HeaderKey};
-use super::submit::{Acceptance, Taken, take};
+use super::submit::{Acceptance, Taken, in_trace, take};
 use crate::Server;
 use crate::auth::Caller;
 use crate::limits::within;
@@ -23,10 +23,11 @@ const BATCH_LINES_MAX: usize = 500;
 /// Bytes of such a batch, at most, its last line aside.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
-/// Who sends, and what stands for their messages' keys.
+/// Who sends, what stands for their messages' keys, and the trace that they are part of.
 struct Sender {
     caller: Caller,
     header_key: Option<String>,
+    traceparent: Option<String>,
 }
 
 /// One result line.
@@ -42,6 +43,7 @@ pub(super) fn answer(
     server: Server,
     caller: Caller,
     header_key: Option<String>,
+    traceparent: Option<String>,
     body: Body,
 ) -> Result<Response, Problem> {
     let room = server.room.take(2 * BATCH_BYTES_MAX)?;
@@ -53,7 +55,7 @@ pub(super) fn answer(
         ended: false,
         more_room: None,
     };
-    let sender = Sender { caller, header_key };
+    let sender = Sender { caller, header_key, traceparent };
     let state = Some((server, sender, lines, room));
     let results = stream::unfold(state, |state| async {
         let (server, sender, mut lines, room) = state?;
@@ -82,7 +84,7 @@ async fn keep(server: &Server, sender: &Sender, batch: Batch) -> (Bytes, bool) {
         });
         match read {
             Ok(new) => {
-                news.push(new);
+                news.push(in_trace(new, sender.traceparent.as_deref()));
                 answers.push((number, None));
             }
             Err(problem) => answers.push((number, Some(Acceptance::Refused { problem }))),

@@ -23,6 +23,7 @@ use crate::input::body::{self, Kind};
 use crate::limits::{ARRAY_LEN_MAX, within};
 use crate::openapi::{NewMessages, Sent};
 use crate::problem::{FieldProblem, Problem};
+use crate::span::traceparent;
 
 /// The longest key in a header, so that there is room for a place behind it.
 const HEADER_KEY_BYTES_MAX: usize = 255;
@@ -88,12 +89,15 @@ pub async fn submit(
 ) -> Result<Response, Problem> {
     let header_key = idempotency_key(&headers)?;
     match body::kind(&headers)? {
-        Kind::Ndjson => ndjson::answer(server, caller, header_key.map(str::to_owned), body),
+        Kind::Ndjson => {
+            let traceparent = traceparent(&headers).map(str::to_owned);
+            ndjson::answer(server, caller, header_key.map(str::to_owned), traceparent, body)
+        }
         Kind::Json => {
             let whole = body::whole(&server, &headers, body).await?;
             match whole.text.trim_start().starts_with('[') {
                 // What is rarer is kept apart, so that the common case is small to move about.
-                true => Box::pin(many(&server, &caller, header_key, &whole.text)).await,
+                true => Box::pin(many(&server, &caller, &headers, header_key, &whole.text)).await,
                 false => one(&server, &caller, &headers, header_key, &whole.text).await,
             }
         }
@@ -120,6 +124,7 @@ async fn one(
 ) -> Result<Response, Problem> {
     let header_key = header_key.map_or(HeaderKey::None, HeaderKey::One);
     let new = read::message(text, header_key, caller, |route| server.engine.route(route).is_some())?;
+    let new = in_trace(new, traceparent(headers));
     let taken = match wait(headers) {
         Some(span) => return Box::pin(wait_for(server, new, span)).await,
         None => take(server, vec![new]).await?.pop().ok_or_else(Problem::internal)?,
@@ -134,6 +139,7 @@ async fn one(
 async fn many(
     server: &Server,
     caller: &Caller,
+    headers: &HeaderMap,
     header_key: Option<&str>,
     text: &str,
 ) -> Result<Response, Problem> {
@@ -149,7 +155,7 @@ async fn many(
         let has_route = |route: &str| server.engine.route(route).is_some();
         let header_key = header_key.map_or(HeaderKey::None, |key| HeaderKey::Many(key, index as u64));
         match read::message(text.get(), header_key, caller, has_route) {
-            Ok(new) => news.push(new),
+            Ok(new) => news.push(in_trace(new, traceparent(headers))),
             Err(problem) if problem.errors.is_empty() => return Err(problem),
             Err(problem) => {
                 wrong.extend(
@@ -175,6 +181,11 @@ async fn many(
     };
     let answers: Vec<Acceptance> = taken.into_iter().map(|one| one.answer).collect();
     Ok((status, Json(answers)).into_response())
+}
+
+/// A message as part of its caller's trace, if it has one: its tries are told there too.
+pub(super) fn in_trace(new: NewMessage, traceparent: Option<&str>) -> NewMessage {
+    NewMessage { content: new.content.in_trace(traceparent), ..new }
 }
 
 /// Has messages accepted, and says how each stands then.
