@@ -10,6 +10,7 @@ mod http;
 mod logging;
 mod reach;
 mod signals;
+mod traces;
 mod wire;
 
 use std::process::ExitCode;

@@ -3,26 +3,47 @@
 use std::io::{self, IsTerminal};
 use std::panic::PanicHookInfo;
 
-use tracing_subscriber::EnvFilter;
+use redeliver_engine::span::TARGET;
+use tracing_subscriber::filter::FilterFn;
+use tracing_subscriber::fmt::layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::config::{LogConfig, LogFormat};
+use crate::traces::Spans;
 
-/// Sends events to standard error as the config says; panics become events too.
-pub fn set_up(config: &LogConfig) {
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::builder().parse_lossy(&config.filter))
+/// Sends events to standard error as the config says, and spans to whoever collects traces, if anybody does; panics
+/// become events too.
+pub fn set_up(config: &LogConfig, spans: Option<Spans>) {
+    let lines = lines(config).with_filter(filter(config));
+    let spans = spans.map(|spans| spans.with_filter(FilterFn::new(Spans::takes)));
+    // The only error is that events go somewhere already, which is as good.
+    let _ = Registry::default().with(lines).with(spans).try_init();
+    std::panic::set_hook(Box::new(tell_panic));
+}
+
+fn lines(config: &LogConfig) -> Box<dyn Layer<Registry> + Send + Sync> {
+    let lines = layer()
         .with_writer(io::stderr)
         .with_ansi(wants_colour(&io::stderr()))
         // When nobody reads us any more, saying so to the same place would be the end of the process.
         .log_internal_errors(false);
-    // The only error is that events go somewhere already, which is as good.
-    let _ = match config.format {
-        LogFormat::Text => lines.with_target(false).try_init(),
+    match config.format {
+        LogFormat::Text => lines.with_target(false).boxed(),
         LogFormat::Json => {
-            lines.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init()
+            lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
         }
-    };
-    std::panic::set_hook(Box::new(tell_panic));
+    }
+}
+
+/// Which lines there are. Spans are for traces only: while nobody collects those, they are never made.
+fn filter(config: &LogConfig) -> EnvFilter {
+    let filter = EnvFilter::builder().parse_lossy(&config.filter);
+    match format!("{TARGET}=off").parse() {
+        Ok(no_spans) => filter.add_directive(no_spans),
+        Err(_) => filter,
+    }
 }
 
 /// Whether colours are seen there, and welcome.

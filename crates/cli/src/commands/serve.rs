@@ -8,7 +8,7 @@ use redeliver_core::State;
 use redeliver_core::time::show_span;
 use redeliver_engine::Engine;
 use redeliver_engine::clock::Clock;
-use redeliver_engine::emit::Telemetry;
+use redeliver_engine::emit::{self, Telemetry};
 use redeliver_engine::stop::stop_pair;
 use redeliver_engine::store::Filter;
 use redeliver_server::metrics::Metrics;
@@ -24,6 +24,7 @@ use crate::exit::{FAILED, Told};
 use crate::http::Http;
 use crate::logging;
 use crate::signals::Signals;
+use crate::traces::{self, Traces};
 use crate::wire::wire_with_access;
 
 /// Messages left behind that are counted one by one.
@@ -31,10 +32,20 @@ const LEFT_COUNTED_MAX: usize = 1_000;
 
 pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let loaded = load_config(&args.config)?;
-    logging::set_up(&loaded.config.log);
+    let (spans, traces) = traces::open(&loaded.config.telemetry)?.unzip();
+    logging::set_up(&loaded.config.log, spans);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let ended = runtime.block_on(serve(&loaded, args.clock.as_deref()));
+    let ended = runtime.block_on(async {
+        // Before anything that the spans' own metric could be missed in.
+        let metrics = Metrics::install();
+        let traces = traces.map(Traces::start);
+        let ended = serve(&loaded, metrics, args.clock.as_deref()).await;
+        if let Some(traces) = traces {
+            traces.end().await;
+        }
+        ended
+    });
     // What still runs now was told to end at once.
     runtime.shutdown_background();
     ended.map_err(|error| {
@@ -46,17 +57,21 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     })
 }
 
-async fn serve(Loaded { config, warnings, .. }: &Loaded, clock_file: Option<&Path>) -> anyhow::Result<()> {
+async fn serve(
+    Loaded { config, warnings, .. }: &Loaded,
+    metrics: Metrics,
+    clock_file: Option<&Path>,
+) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     for warning in warnings {
         tracing::warn!(event = "config.doubted", "{warning}");
     }
-    let metrics = Metrics::install();
     let clock = clock_file.map(follow).transpose()?.map(|clock| clock as Arc<dyn Clock>);
     if let Some(file) = clock_file {
         tracing::warn!(event = "clock.doubted", "THE TIME IS WHAT {} SAYS", file.display());
     }
     let (engine, access) = wire_with_access(config, Arc::new(Telemetry), clock)?;
+    emit::begin(engine.routes());
     let http = Http::open(config, &engine, access, metrics).await?;
     tell_start(config, &engine);
     http.tell_start();

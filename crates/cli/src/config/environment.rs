@@ -12,6 +12,7 @@ pub const ALIASES: &[(&str, &[&str])] = &[
     ("HTTP_PORT", &["http", "port"]),
     ("REDELIVER_ADMIN_KEY", &["http", "admin_key"]),
     ("SMTP_URL", &["transports", "smtp", "url"]),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", &["telemetry", "otlp_endpoint"]),
 ];
 
 const PREFIX: &str = "REDELIVER_";

@@ -14,6 +14,7 @@ mod reader;
 mod routes;
 mod source;
 mod store;
+mod telemetry;
 mod transports;
 mod value;
 
@@ -34,6 +35,7 @@ pub use log::{LogConfig, LogFormat};
 pub use policies::warnings as policy_warnings;
 pub use routes::RouteConfig;
 pub use store::{Durability, StoreConfig, StoreUrl};
+pub use telemetry::TelemetryConfig;
 pub use transports::TransportConfig;
 
 /// Everything that can be configured, checked.
@@ -47,6 +49,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// What is written to standard error.
     pub log: LogConfig,
+    /// Where traces go.
+    pub telemetry: TelemetryConfig,
     /// What carries messages out.
     pub transports: BTreeMap<Name, TransportConfig>,
     /// How messages are retried.
@@ -108,6 +112,7 @@ fn read(reader: &Reader<'_>) -> Config {
     let engine = reader.section("engine", engine::read);
     let http = reader.section("http", http::read);
     let log = reader.section("log", log::read);
+    let telemetry = reader.section("telemetry", telemetry::read);
     let transports = reader.named("transports", |_, reader| transports::read(reader));
     let policies = reader.named("policies", |_, reader| policies::read(reader));
     let parts = routes::Parts { transports: &transports, policies: &policies };
@@ -116,7 +121,8 @@ fn read(reader: &Reader<'_>) -> Config {
     if !routes.is_empty() && !reader.findings().has_errors() {
         warn_of_unused(&transports, &policies, &routes, reader.findings());
     }
-    Config { store, engine, http, log, transports: values(transports), policies: values(policies), routes }
+    let (transports, policies) = (values(transports), values(policies));
+    Config { store, engine, http, log, telemetry, transports, policies, routes }
 }
 
 fn warn_of_unused(

@@ -28,6 +28,7 @@ use local::Local;
 pub use message::{Failure, Message};
 pub use pages::{Page, Pages};
 use remote::Remote;
+pub(crate) use remote::is_this_machine;
 pub use request::{Request, segment};
 
 /// What a command wants of a store that isn't there yet.
