@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use redeliver_core::Timestamp;
+use rustix::process::{WaitId, WaitIdOptions};
 use serde_json::Value;
 
 use super::{until, until_some};
@@ -179,10 +180,13 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// The same, while others still talk to it. Says whether it was alive until then.
+    /// The same, while others still talk to it; it is gone when this returns. Says whether it was alive until then.
     pub fn kill_now(&self) -> bool {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).expect("a process has an id");
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok()
+        let was_alive = rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok();
+        let gone = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        rustix::process::waitid(WaitId::Pid(pid), gone).unwrap();
+        was_alive
     }
 
     /// Tells it to stop, and waits until it has.
