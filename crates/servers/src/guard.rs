@@ -5,15 +5,23 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Waits for a word, or for the end of whoever would say one, then ends the server. `$1` is the signal that ends it.
+/// Waits for a word, then ends the server. Where whoever would say one is gone, nobody else will clear up after it.
+/// `$1` is the signal that ends the server, `$2` its directory.
 const SCRIPT: &str = r#"
 signal=$1
-shift
-"$@" </dev/null &
+directory=$2
+shift 2
+exec 3<&0
+"$@" </dev/null 3<&- &
 server=$!
-read -r word
-kill "-$signal" "$server" 2>/dev/null
+(
+    read -r word <&3 || : >"$directory/abandoned"
+    kill "-$signal" "$server" 2>/dev/null
+) &
+listener=$!
 wait "$server"
+kill "$listener" 2>/dev/null
+[ ! -e "$directory/abandoned" ] || rm -rf "$directory"
 "#;
 
 /// A server that runs, and the shell that ends it when this process is gone.
@@ -22,16 +30,16 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Starts a server whose words go to a file. It ends by this signal.
-    pub(crate) fn start(command: &[String], signal: &str, log: &Path) -> Self {
-        let log = File::create(log).expect("the server's directory can be written");
+    /// Starts a server whose words go to the file `log` in its directory. It ends by this signal.
+    pub(crate) fn start(command: &[String], signal: &str, directory: &Path) -> Self {
+        let log = File::create(directory.join("log")).expect("the server's directory can be written");
         let mut shell = Command::new("sh");
-        shell.args(["-c", SCRIPT, "guard", signal]).args(command);
+        shell.args(["-c", SCRIPT, "guard", signal]).arg(directory).args(command);
         shell.stdin(Stdio::piped()).stdout(log.try_clone().expect("a file can be held twice")).stderr(log);
         Self { shell: shell.spawn().expect("there is a shell") }
     }
 
-    /// Whether the server, or what ends it, still runs.
+    /// Whether the server still runs.
     pub(crate) fn is_running(&mut self) -> bool {
         self.shell.try_wait().is_ok_and(|ended| ended.is_none())
     }

@@ -40,7 +40,7 @@ impl PgBouncer {
             .find(|path| fs::exists(path).is_ok_and(|it| it));
         let command = vec![program.unwrap_or("pgbouncer").to_owned(), file.display().to_string()];
         let log = directory.path().join("log");
-        let mut guard = Guard::start(&as_user(USER, command), "INT", &log);
+        let mut guard = Guard::start(&as_user(USER, command), "INT", directory.path());
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             let words = || fs::read_to_string(&log).unwrap_or_default();
             assert!(

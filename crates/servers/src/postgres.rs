@@ -16,8 +16,8 @@ use crate::guard::{Guard, as_user, give};
 /// Who owns the server's files.
 const USER: &str = "postgres";
 
-/// How often it is asked whether it has started: each question takes some milliseconds.
-const ASKED_MAX: usize = 5_000;
+/// How often it is started before that is given up.
+const STARTED_MAX: usize = 20;
 
 /// A server with a directory and a port of its own.
 pub struct PostgresServer {
@@ -122,17 +122,17 @@ impl PostgresServer {
         let mut command = vec![tool("postgres"), "-D".to_owned(), self.data().display().to_string()];
         command.extend(settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]));
         let log = self.directory.path().join("log");
-        let mut guard = Guard::start(&as_user(USER, command), "INT", &log);
-        for _ in 0..ASKED_MAX {
-            let (answers, _) = self.try_to_say(USER, "SELECT 1");
-            if answers {
-                self.guard = Some(guard);
-                return;
+        let command = as_user(USER, command);
+        // What is left of a killed one may need a moment to go.
+        for _ in 0..STARTED_MAX {
+            let mut guard = Guard::start(&command, "INT", self.directory.path());
+            while guard.is_running() {
+                if self.try_to_say(USER, "SELECT 1").0 {
+                    self.guard = Some(guard);
+                    return;
+                }
+                yield_now();
             }
-            if !guard.is_running() {
-                break;
-            }
-            yield_now();
         }
         panic!("PostgreSQL does not start: {}", fs::read_to_string(&log).unwrap_or_default());
     }

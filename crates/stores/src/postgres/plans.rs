@@ -1,1 +1,181 @@
-//! Every question is answered through an index, whatever the planner would like.
+//! Every question is answered through an index, whatever the planner believes.
+//!
+//! Plans are looked at as they are made without knowing the values, and with statistics of a time when there was nothing.
+
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use redeliver_servers::postgres::{Database, PostgresServer};
+
+use super::{OpenOptions, Postgres};
+
+/// Messages that are there, and that the statistics know nothing of.
+const MESSAGES: u32 = 100_000;
+
+/// Statements that are no questions to a large table: they make tables, or are asked of the server.
+const OTHERS: [&str; 9] = [
+    "create_migrations",
+    "create_schema",
+    "add_day",
+    "attach_day",
+    "detach_day",
+    "drop_day",
+    // A day that goes is read as a whole, once.
+    "wanted_of_day",
+    "keep_of_day",
+    // Small by folding, and read as a whole by whoever folds.
+    "fold_tallies",
+];
+
+/// Statements that are only planned with their values: each leaves out what wasn't asked for.
+const BY_VALUE: [&str; 9] = [
+    "list",
+    "list_by_name",
+    "list_by_key",
+    "list_claimed",
+    "list_handed_off",
+    "list_dead",
+    "list_parked",
+    "list_due",
+    "list_waiting",
+];
+
+/// A database with rows, of which the statistics say that there are none.
+fn database() -> &'static Database<'static> {
+    static FILLED: OnceLock<Database<'static>> = OnceLock::new();
+    FILLED.get_or_init(|| {
+        let database = PostgresServer::shared().database();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        drop(runtime.block_on(Postgres::open(&database.url(), OpenOptions::default())).unwrap());
+        for table in ["messages", "contents", "keys", "attempts"] {
+            database.say(&format!(
+                "ALTER TABLE redeliver.redeliver_{table} SET (autovacuum_enabled = false)"
+            ).replace("ALTER TABLE redeliver.redeliver_attempts SET", "ALTER TABLE redeliver.redeliver_attempts_others SET"));
+        }
+        database.say("ANALYZE");
+        database.say(&format!(
+            "INSERT INTO redeliver.redeliver_messages (id, workspace, route, lane, state, due_at, ready_at, fence, \
+             attempts, losses, cancel_requested, scheduled_for, created_at, generation, attempts_before, unconfirmed, \
+             possible_duplicates, is_dead_letter) \
+             SELECT gen_random_uuid(), 'default', 'mail', 2, 0, n, n, 0, 0, 0, false, n, n, 0, 0, 0, 0, false \
+             FROM generate_series(1, {MESSAGES}) AS n"
+        ));
+        database.say(
+            "INSERT INTO redeliver.redeliver_contents (id, bytes, workspace, route) \
+             SELECT id, 'body', workspace, route FROM redeliver.redeliver_messages",
+        );
+        database.say(
+            "INSERT INTO redeliver.redeliver_keys (key, workspace, message_id) \
+             SELECT id::text, workspace, id FROM redeliver.redeliver_messages",
+        );
+        database
+    })
+}
+
+/// Each statement with its plan. It is prepared with no types, and explained for values that are all unknown.
+fn plans(check: impl Fn(&str, &str)) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/postgres/sql");
+    let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    for path in files {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if OTHERS.contains(&name.as_str()) || BY_VALUE.contains(&name.as_str()) {
+            continue;
+        }
+        check(&name, &plan(&fs::read_to_string(&path).unwrap()));
+    }
+}
+
+fn plan(sql: &str) -> String {
+    let count = (1..100).rev().find(|n| sql.contains(&format!("${n}"))).unwrap_or(0);
+    let types = types_of(sql, count);
+    let (types, values) = match count {
+        0 => (String::new(), String::new()),
+        _ => (format!("({})", types.join(", ")), format!("({})", vec!["NULL"; count].join(", "))),
+    };
+    let sql = sql.trim_end().trim_end_matches(';');
+    database().say(&format!(
+        "SET plan_cache_mode = force_generic_plan; PREPARE asked {types} AS {sql}; EXPLAIN EXECUTE asked {values}"
+    ))
+}
+
+/// What PostgreSQL finds out by itself where it can; arrays are told, because nothing else says what is in them.
+fn types_of(sql: &str, count: usize) -> Vec<&'static str> {
+    const MESSAGE: &str = "uuid text text int2 int2 int8 int8 int8 int8 int4 int4 text int8 int8 int8 int8 bool int8 \
+                           int8 int8 int8 text int2 int8 text text int8 int8 int8 int4 int4 int4 int4 int4 int8 text \
+                           text bool";
+    let message = || MESSAGE.split_whitespace();
+    let arrays: Vec<&'static str> = if sql.contains("revives") {
+        message().chain("text text bytea text bytea bytea bool".split(' ')).collect()
+    } else if sql.contains("moved AS (\n    SELECT held") {
+        message().chain(["int8"]).collect()
+    } else if sql.contains("id, fence, attempts, settled_claim") {
+        "uuid int8 int4 int8 int8 text int8".split(' ').collect()
+    } else if sql.contains("id, fence, cancel_requested") {
+        "uuid int8 bool int8".split(' ').collect()
+    } else if sql.contains("held (id, claim)") {
+        "uuid int8".split(' ').collect()
+    } else if sql.contains("said (key, workspace)") {
+        "text text".split(' ').collect()
+    } else if sql.contains("redeliver_attempts (") && sql.contains("unnest") {
+        "uuid int4 int4 int2 int8 int8 text".split(' ').collect()
+    } else if sql.contains("redeliver_audit (") {
+        "text text text int8".split(' ').collect()
+    } else if sql.contains("excluded.target") {
+        "uuid text text bytea text bytea text text".split(' ').collect()
+    } else {
+        Vec::new()
+    };
+    let array = |name: &str| match name {
+        "uuid" => "uuid[]",
+        "text" => "text[]",
+        "int2" => "int2[]",
+        "int4" => "int4[]",
+        "int8" => "int8[]",
+        "bool" => "bool[]",
+        _ => "bytea[]",
+    };
+    let mut types: Vec<&'static str> = arrays.into_iter().map(array).collect();
+    types.resize(count, "unknown");
+    types
+}
+
+#[test]
+fn no_statement_scans_a_large_table() {
+    plans(|name, plan| {
+        for table in ["redeliver_messages", "redeliver_contents", "redeliver_keys", "redeliver_attempts"] {
+            assert!(!plan.contains(&format!("Seq Scan on {table} ")), "{name}:\n{plan}");
+        }
+    });
+}
+
+#[test]
+fn claiming_walks_its_index_and_sorts_nothing() {
+    plans(|name, plan| {
+        let index = match name {
+            "claim_trusted" => "redeliver_ready",
+            "claim_suspect" => "redeliver_suspects",
+            _ => return,
+        };
+        assert!(plan.contains(&format!("using {index} on")), "{name}:\n{plan}");
+        assert!(!plan.contains("Sort"), "{name}:\n{plan}");
+        for key in ["redeliver_messages_pkey", "redeliver_contents_pkey"] {
+            assert!(plan.contains(key), "{name}:\n{plan}");
+        }
+    });
+}
+
+#[test]
+fn a_write_by_id_finds_its_row_by_id() {
+    plans(|name, plan| {
+        if ["apply", "apply_claimed", "apply_delivered", "start", "renew"].contains(&name) {
+            let indexes =
+                ["ready", "suspects", "parked", "claimed", "handed_off", "dead", "put_away", "expiring"];
+            for index in indexes.map(|index| format!("redeliver_{index} ")) {
+                assert!(!plan.contains(&index), "{name}:\n{plan}");
+            }
+            assert!(plan.contains("redeliver_messages_pkey"), "{name}:\n{plan}");
+        }
+    });
+}

@@ -1,5 +1,6 @@
 -- Writes each message that still has its fence. Rows are found by their ids in an array, and never by where they
--- stand: no planner can turn that into a scan of the table or of a partial index.
+-- stand: no planner can turn that into a scan of the table or of a partial index. `IS TRUE` keeps what is looked up from
+-- becoming a join, which would be planned for one row and compare each with each.
 WITH given AS MATERIALIZED (
     SELECT *
     FROM unnest(
@@ -66,7 +67,7 @@ written AS (
 moved AS (
     SELECT held.*, -1 AS delta
     FROM held
-    JOIN written ON written.id = held.id
+    WHERE (id IN (SELECT id FROM written)) IS TRUE
     UNION ALL
     SELECT written.*, 1
     FROM written
@@ -78,18 +79,5 @@ tallied AS (
     WHERE dismissed_at IS NULL
     GROUP BY route, lane, state, dead_reason, parked_for IS NOT NULL
     HAVING sum(delta) <> 0
-),
-renamed AS (
-    UPDATE redeliver.redeliver_contents AS c SET
-        workspace = given.workspace,
-        route = given.route
-    FROM given
-    WHERE c.id = ANY (ARRAY (
-            SELECT written.id
-            FROM written
-            JOIN held ON held.id = written.id
-            WHERE held.route <> written.route
-        ))
-        AND c.id = given.id
 )
 SELECT id FROM written

@@ -43,7 +43,7 @@ contents AS (
     INSERT INTO redeliver.redeliver_contents (id, target, attributes, headers, content_type, bytes, workspace, route)
     SELECT id, target, attributes, headers, content_type, bytes, workspace, route
     FROM given
-    WHERE id IN (SELECT id FROM kept)
+    WHERE (id IN (SELECT id FROM kept)) IS TRUE
     ORDER BY place
     ON CONFLICT (id) DO NOTHING
 ),

@@ -1,3 +1,4 @@
+-- A message that comes back by another route brings its content with it, and so the name it is listed by.
 INSERT INTO redeliver.redeliver_contents (id, target, attributes, headers, content_type, bytes, workspace, route)
 SELECT *
 FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
