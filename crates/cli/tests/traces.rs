@@ -32,14 +32,6 @@ fn place(endpoint: &str) -> Place {
         .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.to_owned().leak())
 }
 
-fn url(server: &Process) -> String {
-    server.logs("answering on http://");
-    let log = server.log();
-    let address = log.split("answering on http://").nth(1).unwrap();
-    let address: String = address.chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect();
-    format!("http://{address}")
-}
-
 fn client() -> reqwest::blocking::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::blocking::Client::builder().no_proxy().build().unwrap()
@@ -48,14 +40,14 @@ fn client() -> reqwest::blocking::Client {
 /// Has a message accepted, within this trace.
 fn send(server: &Process, traceparent: &str) -> Value {
     let message = json!({ "route": "email", "key": "k", "payload": BODY });
-    let request = client().post(format!("{}/v1/messages", url(server))).bearer_auth(KEY);
+    let request = client().post(format!("{}/v1/messages", server.url())).bearer_auth(KEY);
     let answer = request.header("traceparent", traceparent).json(&message).send().unwrap();
     assert!(answer.status().is_success(), "{}", answer.status());
     answer.json().unwrap()
 }
 
 fn metrics(server: &Process) -> String {
-    client().get(format!("{}/metrics", url(server))).send().unwrap().text().unwrap()
+    client().get(format!("{}/metrics", server.url())).send().unwrap().text().unwrap()
 }
 
 #[test]
@@ -110,6 +102,18 @@ fn what_the_caller_does_not_sample_is_not_sent() {
     server.signal(Signal::TERM);
     assert_eq!(server.end().0.code(), Some(0));
     assert!(collector.spans().iter().all(|span| span.trace != TRACE), "{:?}", collector.spans());
+}
+
+#[test]
+fn a_collector_that_is_busy_is_asked_again() {
+    let collector = Collector::busy(1);
+    let place = place(&collector.url);
+    let server = place.serve();
+    send(&server, &format!("00-{TRACE}-{PARENT}-01"));
+    until("what it had no time for is told", || {
+        collector.spans().iter().any(|span| span.name == "POST /v1/messages")
+    });
+    assert!(metrics(&server).contains("redeliver_spans_dropped_total 0\n"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::http::StatusCode as Answer;
 use axum::routing::post;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -35,10 +36,16 @@ pub struct Collector {
 
 impl Collector {
     pub fn start() -> Self {
+        Self::busy(0)
+    }
+
+    /// One that has no time for its first so many requests.
+    pub fn busy(refusals: usize) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let requests = Requests::default();
-        let router = Router::new().route("/v1/traces", post(keep)).with_state(Arc::clone(&requests));
+        let state = (Arc::clone(&requests), Arc::new(Mutex::new(refusals)));
+        let router = Router::new().route("/v1/traces", post(keep)).with_state(state);
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         runtime.spawn(async move { axum::serve(listener, router).await });
@@ -73,8 +80,14 @@ impl Collector {
     }
 }
 
-async fn keep(State(requests): State<Requests>, body: Bytes) {
+async fn keep(State((requests, refusals)): State<(Requests, Arc<Mutex<usize>>)>, body: Bytes) -> Answer {
+    let mut refusals = refusals.lock().unwrap();
+    if *refusals > 0 {
+        *refusals -= 1;
+        return Answer::SERVICE_UNAVAILABLE;
+    }
     requests.lock().unwrap().push(ExportTraceServiceRequest::decode(body).unwrap());
+    Answer::OK
 }
 
 fn hex(bytes: &[u8]) -> String {

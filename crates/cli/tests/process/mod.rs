@@ -181,6 +181,15 @@ impl Process {
         }
     }
 
+    /// Where it answers, once it does.
+    pub fn url(&self) -> String {
+        self.logs("answering on http://");
+        let log = self.log();
+        let address = log.split("answering on http://").nth(1).unwrap();
+        let is_address = |c: &char| c.is_ascii_digit() || ".:".contains(*c);
+        format!("http://{}", address.chars().take_while(is_address).collect::<String>())
+    }
+
     pub fn signal(&self, signal: Signal) {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, signal).unwrap();
