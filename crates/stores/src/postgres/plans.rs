@@ -29,7 +29,7 @@ const OTHERS: [&str; 9] = [
 ];
 
 /// Statements that are only planned with their values: each leaves out what wasn't asked for.
-const BY_VALUE: [&str; 9] = [
+const BY_VALUE: [&str; 10] = [
     "list",
     "list_by_name",
     "list_by_key",
@@ -38,6 +38,7 @@ const BY_VALUE: [&str; 9] = [
     "list_dead",
     "list_parked",
     "list_due",
+    "list_put_away",
     "list_waiting",
 ];
 

@@ -102,7 +102,11 @@ pub(super) async fn list(db: &Client, filter: &Filter) -> Result<Vec<Message>, F
     if let Some(sql) = few {
         return messages(db, sql, &[after, workspace, route, limit, lane]).await;
     }
-    if filter.workspace.is_none() && filter.route.is_none() {
+    let is_of_any_name = filter.workspace.is_none() && filter.route.is_none();
+    if is_of_any_name && matches!(wanted, Wanted::State("delivered" | "cancelled")) {
+        return messages(db, include_str!("sql/list_put_away.sql"), &[after, state, limit, lane]).await;
+    }
+    if is_of_any_name {
         return messages(db, include_str!("sql/list.sql"), &[after, state, dismissed, limit, lane]).await;
     }
     let params = [after, state, dismissed, limit, lane, workspace, route];
