@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal};
 use std::panic::PanicHookInfo;
 
 use redeliver_engine::span::TARGET;
-use tracing_subscriber::filter::FilterFn;
+use tracing::Subscriber;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -16,11 +17,18 @@ use crate::traces::Spans;
 /// Sends events to standard error as the config says, and spans to whoever collects traces, if anybody does; panics
 /// become events too.
 pub fn set_up(config: &LogConfig, spans: Option<Spans>) {
-    let lines = lines(config).with_filter(filter(config));
-    let spans = spans.map(|spans| spans.with_filter(FilterFn::new(Spans::takes)));
     // The only error is that events go somewhere already, which is as good.
-    let _ = Registry::default().with(lines).with(spans).try_init();
+    let _ = subscriber(config, spans).try_init();
     std::panic::set_hook(Box::new(tell_panic));
+}
+
+fn subscriber(config: &LogConfig, spans: Option<Spans>) -> impl Subscriber + Send + Sync + 'static {
+    // Only layers that are there: one that may be missing counts as one that wants everything.
+    let mut layers = vec![lines(config).with_filter(filter(config)).boxed()];
+    if let Some(spans) = spans {
+        layers.push(spans.with_filter(Targets::new().with_target(TARGET, LevelFilter::INFO)).boxed());
+    }
+    Registry::default().with(layers)
 }
 
 fn lines(config: &LogConfig) -> Box<dyn Layer<Registry> + Send + Sync> {
@@ -57,4 +65,27 @@ fn tell_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let said = panic.payload_as_str().unwrap_or("no words");
     tracing::error!(event = "process.panicked", place, "panicked, which is a bug: {said}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::TelemetryConfig;
+    use crate::traces;
+
+    /// Whether a span is made while this is set up, with every line that there is.
+    fn makes_spans(endpoint: Option<&str>) -> bool {
+        let config = TelemetryConfig { otlp_endpoint: endpoint.map(str::to_owned) };
+        let spans = traces::open(&config).unwrap().map(|(spans, _)| spans);
+        let log = LogConfig { filter: "trace".to_owned(), ..LogConfig::default() };
+        tracing::subscriber::with_default(subscriber(&log, spans), || {
+            !tracing::info_span!(target: TARGET, "attempt").is_disabled()
+        })
+    }
+
+    #[test]
+    fn spans_are_made_only_while_somebody_collects_them() {
+        assert!(!makes_spans(None));
+        assert!(makes_spans(Some("http://127.0.0.1:9")));
+    }
 }

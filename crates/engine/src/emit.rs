@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use metrics::Unit;
 use redeliver_core::event::Kind;
+use redeliver_core::gate::Scope;
 use redeliver_core::{DeadReason, Event, Message, Outcome, Route};
 
 /// Hears what happened. Must return quickly: it is called on the way of the messages.
@@ -140,13 +141,25 @@ fn log(event: &Event) {
         Kind::AttemptLate => line!(info, "a result came too late and changed nothing"),
         Kind::LeaseLost => line!(warn, "a worker vanished with the message, it waits again"),
         Kind::Deferred { reason } => line!(debug, reason = %reason, "message deferred, no attempt counted"),
-        Kind::Parked { gate } => line!(debug, gate = %gate, "message parked until its gate opens"),
+        Kind::Parked { gate } => {
+            line!(debug, gate = without_address(gate), "message parked until its gate opens")
+        }
         Kind::Dead { reason } => line!(warn, reason = reason.name(), "message given up"),
         Kind::Cancelled { reason } => line!(info, reason = %reason, "message cancelled"),
         Kind::CancelRequested => line!(info, "cancel requested while a worker has the message"),
         Kind::Retried => line!(info, "message started over by a person"),
         Kind::Dismissed => line!(info, "dead message put away by a person"),
         Kind::Restored => line!(info, "dismissed message brought back by a person"),
+    }
+}
+
+/// A gate's key as it may be logged: a sender's name is an address.
+fn without_address(gate: &str) -> &str {
+    let sender = Scope::Sender.name();
+    let mut parts = gate.splitn(3, ':');
+    match (parts.next(), parts.next()) {
+        (Some(what), Some(scope)) if scope == sender => &gate[..what.len() + 1 + scope.len()],
+        _ => gate,
     }
 }
 

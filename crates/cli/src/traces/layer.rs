@@ -1,5 +1,5 @@
-//! Makes OpenTelemetry's spans of ours. Knows only the spans that the server and the engine mark for it, so that nothing
-//! gets into a trace that nobody meant to tell.
+//! Makes OpenTelemetry's spans of ours. It is shown only those that the server and the engine mark for it
+//! (`redeliver_engine::span::TARGET`), so that nothing gets into a trace that nobody meant to tell.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -10,10 +10,9 @@ use opentelemetry::{Context, KeyValue, Value};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 use redeliver_core::trace::TRACEPARENT;
-use redeliver_engine::span::TARGET;
+use tracing::Subscriber;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context as Within;
 use tracing_subscriber::registry::LookupSpan;
@@ -29,11 +28,6 @@ struct Open(Span);
 impl Spans {
     pub(super) fn new(tracer: SdkTracer) -> Self {
         Self { tracer }
-    }
-
-    /// Whether this is a span for traces.
-    pub fn takes(metadata: &Metadata<'_>) -> bool {
-        metadata.is_span() && metadata.target() == TARGET
     }
 }
 

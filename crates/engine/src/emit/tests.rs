@@ -120,6 +120,10 @@ fn message() -> Message {
     admit(new, &route(), MessageId::own(1), None, Timestamp::from_ms(1_000)).message
 }
 
+fn reason(name: &str) -> DeadReason {
+    DeadReason::ALL.into_iter().find(|reason| reason.name() == name).unwrap()
+}
+
 fn happened(kind: Kind) -> Event {
     Event::of(&message(), kind, Timestamp::from_ms(2_000))
 }
@@ -141,7 +145,7 @@ fn one_event_is_one_line_and_one_count() {
         (Kind::Delivered { lateness: Duration::from_secs(1) }, "DEBUG"),
         (Kind::AttemptFailed { code: Some("451".into()) }, "INFO"),
         (Kind::LeaseLost, "WARN"),
-        (Kind::Dead { reason: DeadReason::Refused }, "WARN"),
+        (Kind::Dead { reason: reason("refused") }, "WARN"),
     ];
     for (kind, level) in kinds {
         let name = kind.name();
@@ -164,7 +168,7 @@ fn tries_losses_and_deaths_are_counted_by_what_they_came_to() {
         telemetry.tried(&message(), &Outcome::Lost { reason: "no answer".into() });
         telemetry.lease_lost(&message());
         telemetry.carrying(&message(), Duration::from_millis(250));
-        telemetry.observe(&happened(Kind::Dead { reason: DeadReason::Expired }));
+        telemetry.observe(&happened(Kind::Dead { reason: reason("expired") }));
     });
     for (key, value) in [
         ("redeliver_attempts_total{outcome=handed_off,route=email}", 1.0),
@@ -188,4 +192,14 @@ fn a_store_that_fails_is_an_error_that_names_what_was_being_done() {
     for words in ["ERROR", "event=\"store.failed\"", "claiming due messages", "database is locked"] {
         assert!(lines[0].contains(words), "{words} in {}", lines[0]);
     }
+}
+
+#[test]
+fn a_gate_is_logged_without_a_senders_address() {
+    let parked = |gate: &str| {
+        let (_, lines) = listen(|telemetry| telemetry.observe(&happened(Kind::Parked { gate: gate.into() })));
+        lines[0].clone()
+    };
+    assert!(parked("hold:destination:mx.example.org").contains("gate=\"hold:destination:mx.example.org\""));
+    assert!(parked("hold:sender:ada@example.org").contains("gate=\"hold:sender\""));
 }
