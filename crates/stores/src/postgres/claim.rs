@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::errors::{Fault, own};
 use super::limit;
-use super::rows::{MESSAGE_COLUMNS, Names, content, get, message, time_if_any};
+use super::rows::{MESSAGE_COLUMNS, content, get, message, time_if_any};
+use crate::standing::Names;
 
 pub(super) async fn claim(db: &Client, request: &ClaimRequest) -> Result<Claims, Fault> {
     let sql = match request.kind {

@@ -5,8 +5,8 @@ use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::errors::{Fault, own_or_unfit};
-use super::rows::Standing;
 use crate::encode::{attributes_to_text, failure_to_text, headers_to_bytes, recipients_to_text};
+use crate::standing::Standing;
 
 /// A value for a statement, with its type: nothing is prepared, so that nothing else could tell it.
 pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);

@@ -1,13 +1,12 @@
 //! Answers questions. Writes nothing.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::Audit;
 use redeliver_core::status::Status;
 use redeliver_core::{Content, Message, MessageId, Timestamp};
-use redeliver_engine::store::{Count, Filter, StatusAt};
+use redeliver_engine::store::{Count, Filter};
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -16,7 +15,8 @@ use super::columns::Param;
 use super::errors::{Fault, own};
 use super::insert::content_with_id;
 use super::limit;
-use super::rows::{self, dead_reason, lane, number, state_number, state_word, text, time};
+use super::rows::{self, dead_reason, lane, number, state_word, text, time};
+use crate::asked::{Wanted, action};
 
 /// Due messages of a lane that are counted one by one. Where there are more, counts say this many.
 pub(super) const DUE_COUNTED_MAX: i64 = 10_000;
@@ -113,46 +113,6 @@ pub(super) async fn list(db: &Client, filter: &Filter) -> Result<Vec<Message>, F
     messages(db, include_str!("sql/list_by_name.sql"), &params).await
 }
 
-/// What a filter's state and status come to in the terms of the table.
-enum Wanted {
-    Any,
-    State(&'static str),
-    Parked,
-    Due { now: Timestamp },
-    Waiting { now: Timestamp, tried: bool },
-}
-
-impl Wanted {
-    /// `None` if nothing can be both.
-    fn by(filter: &Filter) -> Option<Self> {
-        let Some(StatusAt { status, now }) = filter.status else {
-            let state = filter.state.filter(|state| state_number(state).is_some());
-            return if filter.state == state { Some(state.map_or(Self::Any, Self::State)) } else { None };
-        };
-        let (state, wanted) = match status {
-            Status::Scheduled => ("waiting", Self::Waiting { now, tried: false }),
-            Status::Retrying => ("waiting", Self::Waiting { now, tried: true }),
-            Status::Due => ("waiting", Self::Due { now }),
-            Status::Held => ("waiting", Self::Parked),
-            Status::Sending => ("claimed", Self::State("claimed")),
-            Status::HandedOff => ("handed_off", Self::State("handed_off")),
-            Status::Delivered => ("delivered", Self::State("delivered")),
-            Status::Dead => ("dead", Self::State("dead")),
-            Status::Cancelled => ("cancelled", Self::State("cancelled")),
-        };
-        filter.state.is_none_or(|asked| asked == state).then_some(wanted)
-    }
-
-    /// The number of the only state that fits, if there is only one.
-    fn state(&self) -> Option<i16> {
-        match self {
-            Self::Any => None,
-            Self::State(word) => state_number(word),
-            Self::Parked | Self::Due { .. } | Self::Waiting { .. } => state_number("waiting"),
-        }
-    }
-}
-
 pub(super) async fn counts(db: &Client, now: Timestamp) -> Result<Vec<Count>, Fault> {
     let params = [(&now.as_ms() as _, Type::INT8), (&DUE_COUNTED_MAX as _, Type::INT8)];
     let found = db.query_typed(include_str!("sql/counts.sql"), &params).await?;
@@ -179,29 +139,12 @@ pub(super) async fn audit(db: &Client, count_max: usize) -> Result<Vec<Audit>, F
     let deed = |row: &tokio_postgres::Row| {
         Ok(Audit {
             actor: text(row, 0)?,
-            action: action(text(row, 1)?),
+            action: action(rows::get(row, 1)?),
             subject: text(row, 2)?,
             at: time(row, 3)?,
         })
     };
     found.iter().map(deed).collect()
-}
-
-/// The word for what somebody did; a later version may know more of them.
-fn action(text: Arc<str>) -> &'static str {
-    const ACTIONS: [&str; 10] = [
-        "retry",
-        "cancel",
-        "dismiss",
-        "restore",
-        "pause",
-        "resume",
-        "hold",
-        "release",
-        "create_key",
-        "revoke_key",
-    ];
-    ACTIONS.into_iter().find(|word| *word == &*text).unwrap_or("other")
 }
 
 async fn messages(db: &Client, sql: &str, params: &[Param<'_>]) -> Result<Vec<Message>, Fault> {

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use redeliver_core::attempt::{AttemptRecord, Verdict};
 use redeliver_core::gate::GateKey;
-use redeliver_core::{
-    Content, DeadReason, InstanceId, Lane, Lease, Message, MessageId, Name, State, Timestamp,
-};
+use redeliver_core::{Content, DeadReason, InstanceId, Lane, Lease, Message, MessageId, State, Timestamp};
 use redeliver_engine::access::{Digest, Role};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -15,17 +13,10 @@ use uuid::Uuid;
 
 use super::errors::{Fault, odd};
 use crate::encode::{attributes_from_text, failure_from_text, headers_from_bytes, recipients_from_text};
+use crate::standing::{Names, STATES};
 
 /// How many columns a message has, and so where what is selected beside it begins.
 pub(super) const MESSAGE_COLUMNS: usize = 38;
-
-/// The words of the states, at the numbers that stand for them.
-const STATES: [&str; 6] = ["waiting", "claimed", "handed_off", "delivered", "dead", "cancelled"];
-
-/// The number that stands for a state's word.
-pub(super) fn state_number(word: &str) -> Option<i16> {
-    STATES.iter().zip(0..).find(|(name, _)| **name == word).map(|(_, number)| number)
-}
 
 /// The word of a state's number.
 pub(super) fn state_word(number: i16) -> Result<&'static str, Fault> {
@@ -45,81 +36,6 @@ pub(super) fn role(number: i16) -> Result<Role, Fault> {
 /// The reason of a number.
 pub(super) fn dead_reason(number: i16) -> Result<DeadReason, Fault> {
     at(&DeadReason::ALL, number).ok_or_else(|| odd("dead_reason", number))
-}
-
-/// The columns that only some states fill.
-#[derive(Default)]
-pub(super) struct Standing<'a> {
-    pub(super) state: i16,
-    pub(super) ready_at: Option<i64>,
-    pub(super) suspect_at: Option<i64>,
-    pub(super) parked_for: Option<&'a str>,
-    pub(super) instance: Option<i64>,
-    pub(super) claim: Option<i64>,
-    pub(super) lease_until: Option<i64>,
-    pub(super) started_at: Option<i64>,
-    pub(super) cancel_requested: bool,
-    pub(super) handed_off_at: Option<i64>,
-    pub(super) report_by: Option<i64>,
-    pub(super) ended_at: Option<i64>,
-    pub(super) put_away_at: Option<i64>,
-    pub(super) receipt: Option<&'a str>,
-    pub(super) dead_reason: Option<i16>,
-    pub(super) dismissed_at: Option<i64>,
-    pub(super) cancelled_for: Option<&'a str>,
-}
-
-impl<'a> Standing<'a> {
-    pub(super) fn of(message: &'a Message) -> Self {
-        match &message.state {
-            State::Waiting { parked_for: Some(gate) } => {
-                Self { state: 0, parked_for: Some(gate.as_str()), ..Self::default() }
-            }
-            State::Waiting { parked_for: None } => {
-                let due_at = Some(message.due_at.as_ms());
-                let (ready_at, suspect_at) =
-                    if message.is_suspect() { (None, due_at) } else { (due_at, None) };
-                Self { state: 0, ready_at, suspect_at, ..Self::default() }
-            }
-            State::Claimed(lease) => Self {
-                state: 1,
-                instance: Some(lease.instance.0 as i64),
-                claim: Some(lease.claim as i64),
-                lease_until: Some(lease.until_at.as_ms()),
-                started_at: lease.started_at.map(Timestamp::as_ms),
-                cancel_requested: lease.cancel_requested,
-                ..Self::default()
-            },
-            State::HandedOff { since, report_by } => Self {
-                state: 2,
-                handed_off_at: Some(since.as_ms()),
-                report_by: report_by.map(Timestamp::as_ms),
-                ..Self::default()
-            },
-            State::Delivered { at, receipt } => Self {
-                state: 3,
-                ended_at: Some(at.as_ms()),
-                put_away_at: Some(at.as_ms()),
-                receipt: receipt.as_deref(),
-                ..Self::default()
-            },
-            State::Dead { at, reason, dismissed_at } => Self {
-                state: 4,
-                ended_at: Some(at.as_ms()),
-                put_away_at: dismissed_at.map(Timestamp::as_ms),
-                dead_reason: Some(*reason as i16),
-                dismissed_at: dismissed_at.map(Timestamp::as_ms),
-                ..Self::default()
-            },
-            State::Cancelled { at, reason } => Self {
-                state: 5,
-                ended_at: Some(at.as_ms()),
-                put_away_at: Some(at.as_ms()),
-                cancelled_for: Some(reason),
-                ..Self::default()
-            },
-        }
-    }
 }
 
 /// The message in a row that begins with its columns. `names` spares it names that the last row had too.
@@ -176,30 +92,6 @@ fn state(row: &Row) -> Result<State, Fault> {
         5 => State::Cancelled { at: time(row, 19)?, reason: text(row, 24)? },
         other => return Err(odd("state", other)),
     })
-}
-
-/// Names that many rows in a row have in common.
-#[derive(Default)]
-pub(super) struct Names {
-    workspace: Name,
-    route: Name,
-}
-
-impl Names {
-    fn workspace(&mut self, text: &str) -> Name {
-        shared(&mut self.workspace, text)
-    }
-
-    fn route(&mut self, text: &str) -> Name {
-        shared(&mut self.route, text)
-    }
-}
-
-fn shared(last: &mut Name, text: &str) -> Name {
-    if **last != *text {
-        *last = text.into();
-    }
-    last.clone()
 }
 
 /// The content whose columns begin at `first`; empty where there is none.
@@ -285,6 +177,7 @@ fn at<T: Copy>(all: &[T], number: i16) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::standing::state_number;
 
     #[test]
     fn the_numbers_in_the_database_never_change_their_meaning() {

@@ -7,7 +7,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::errors::{Fault, own};
 use super::limit;
-use super::rows::{MESSAGE_COLUMNS, Names, content, message};
+use super::rows::{MESSAGE_COLUMNS, content, message};
+use crate::standing::Names;
 
 pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claims, Fault> {
     let mut claimed = due(db, request)?;

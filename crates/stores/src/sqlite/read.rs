@@ -1,17 +1,17 @@
 //! Answers questions. Writes nothing.
 
-use std::sync::Arc;
-
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::Audit;
 use redeliver_core::status::Status;
 use redeliver_core::{Content, Message, MessageId, Timestamp};
-use redeliver_engine::store::{Count, Filter, StatusAt};
+use redeliver_engine::store::{Count, Filter};
 use rusqlite::{Connection, Params, params};
 
 use super::errors::{Fault, own};
 use super::limit;
-use super::rows::{self, Names, dead_reason, lane, number, state_number, state_word, text, time};
+use super::rows::{self, dead_reason, lane, number, state_word, text, time};
+use crate::asked::{Wanted, action};
+use crate::standing::Names;
 
 pub(super) fn get(db: &Connection, id: &MessageId) -> Result<Option<Message>, Fault> {
     Ok(messages(db, include_str!("sql/get.sql"), [own(id)])?.pop())
@@ -67,16 +67,18 @@ pub(super) fn list(db: &Connection, filter: &Filter) -> Result<Vec<Message>, Fau
         found.retain(|message| filter.status.is_none_or(|at| at.status == Status::of(message, at.now)));
         return Ok(found);
     }
+    let waiting = |now: Timestamp, due: bool, tried: bool| {
+        let sql = include_str!("sql/list_waiting.sql");
+        messages(db, sql, params![after, workspace, route, limit, lane, now.as_ms(), due, tried])
+    };
     // Where few of many are wanted, a small index has them.
     let few = match wanted {
         Wanted::State("claimed") => Some(include_str!("sql/list_claimed.sql")),
         Wanted::State("handed_off") => Some(include_str!("sql/list_handed_off.sql")),
         Wanted::State("dead") if !filter.with_dismissed => Some(include_str!("sql/list_dead.sql")),
         Wanted::Parked => Some(include_str!("sql/list_parked.sql")),
-        Wanted::Waiting { now, due, tried } => {
-            let sql = include_str!("sql/list_waiting.sql");
-            return messages(db, sql, params![after, workspace, route, limit, lane, now.as_ms(), due, tried]);
-        }
+        Wanted::Due { now } => return waiting(now, true, false),
+        Wanted::Waiting { now, tried } => return waiting(now, false, tried),
         Wanted::State(_) | Wanted::Any => None,
     };
     match few {
@@ -86,45 +88,6 @@ pub(super) fn list(db: &Connection, filter: &Filter) -> Result<Vec<Message>, Fau
             include_str!("sql/list.sql"),
             params![after, workspace, route, wanted.state(), filter.with_dismissed, limit, lane],
         ),
-    }
-}
-
-/// What a filter's state and status come to in the terms of the table.
-enum Wanted {
-    Any,
-    State(&'static str),
-    Parked,
-    Waiting { now: Timestamp, due: bool, tried: bool },
-}
-
-impl Wanted {
-    /// `None` if nothing can be both.
-    fn by(filter: &Filter) -> Option<Self> {
-        let Some(StatusAt { status, now }) = filter.status else {
-            let state = filter.state.filter(|state| state_number(state).is_some());
-            return if filter.state == state { Some(state.map_or(Self::Any, Self::State)) } else { None };
-        };
-        let (state, wanted) = match status {
-            Status::Scheduled => ("waiting", Self::Waiting { now, due: false, tried: false }),
-            Status::Retrying => ("waiting", Self::Waiting { now, due: false, tried: true }),
-            Status::Due => ("waiting", Self::Waiting { now, due: true, tried: false }),
-            Status::Held => ("waiting", Self::Parked),
-            Status::Sending => ("claimed", Self::State("claimed")),
-            Status::HandedOff => ("handed_off", Self::State("handed_off")),
-            Status::Delivered => ("delivered", Self::State("delivered")),
-            Status::Dead => ("dead", Self::State("dead")),
-            Status::Cancelled => ("cancelled", Self::State("cancelled")),
-        };
-        filter.state.is_none_or(|asked| asked == state).then_some(wanted)
-    }
-
-    /// The number of the only state that fits, if there is only one.
-    fn state(&self) -> Option<i64> {
-        match self {
-            Self::Any => None,
-            Self::State(word) => state_number(word),
-            Self::Parked | Self::Waiting { .. } => state_number("waiting"),
-        }
     }
 }
 
@@ -155,29 +118,12 @@ pub(super) fn audit(db: &Connection, count_max: usize) -> Result<Vec<Audit>, Fau
     while let Some(row) = found.next()? {
         deeds.push(Audit {
             actor: text(row, 0)?.unwrap_or_default(),
-            action: action(text(row, 1)?.unwrap_or_default()),
+            action: action(&text(row, 1)?.unwrap_or_default()),
             subject: text(row, 2)?.unwrap_or_default(),
             at: time(row, 3)?,
         });
     }
     Ok(deeds)
-}
-
-/// The word for what somebody did; a later version may know more of them.
-fn action(text: Arc<str>) -> &'static str {
-    const ACTIONS: [&str; 10] = [
-        "retry",
-        "cancel",
-        "dismiss",
-        "restore",
-        "pause",
-        "resume",
-        "hold",
-        "release",
-        "create_key",
-        "revoke_key",
-    ];
-    ACTIONS.into_iter().find(|word| *word == &*text).unwrap_or("other")
 }
 
 fn messages(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<Message>, Fault> {

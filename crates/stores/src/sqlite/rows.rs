@@ -5,10 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use redeliver_core::attempt::{AttemptRecord, Verdict};
 use redeliver_core::gate::GateKey;
-use redeliver_core::planted::{self, Bug};
-use redeliver_core::{
-    Content, DeadReason, InstanceId, Lane, Lease, Message, MessageId, Name, State, Timestamp,
-};
+use redeliver_core::{Content, DeadReason, InstanceId, Lane, Lease, Message, MessageId, State, Timestamp};
 use redeliver_engine::access::{Digest, Role};
 use rusqlite::types::{FromSqlError, Type, ValueRef};
 use rusqlite::{Row, Statement, ToSql};
@@ -19,17 +16,10 @@ use crate::encode::{
     attributes_from_text, failure_from_text, failure_to_text, headers_from_bytes, recipients_from_text,
     recipients_to_text,
 };
+use crate::standing::{Names, STATES, Standing};
 
 /// How many columns a message has, and so where what is selected beside it begins.
 pub(super) const MESSAGE_COLUMNS: usize = 38;
-
-/// The words of the states, at the numbers that stand for them.
-const STATES: [&str; 6] = ["waiting", "claimed", "handed_off", "delivered", "dead", "cancelled"];
-
-/// The number that stands for a state's word.
-pub(super) fn state_number(word: &str) -> Option<i64> {
-    STATES.iter().zip(0..).find(|(name, _)| **name == word).map(|(_, number)| number)
-}
 
 /// The word of a state's number.
 pub(super) fn state_word(number: i64) -> Result<&'static str, Fault> {
@@ -106,82 +96,6 @@ pub(super) fn bind_message(
     Ok(())
 }
 
-/// The columns that only some states fill.
-#[derive(Default)]
-struct Standing<'a> {
-    state: u8,
-    ready_at: Option<i64>,
-    suspect_at: Option<i64>,
-    parked_for: Option<&'a str>,
-    instance: Option<i64>,
-    claim: Option<i64>,
-    lease_until: Option<i64>,
-    started_at: Option<i64>,
-    cancel_requested: bool,
-    handed_off_at: Option<i64>,
-    report_by: Option<i64>,
-    ended_at: Option<i64>,
-    put_away_at: Option<i64>,
-    receipt: Option<&'a str>,
-    dead_reason: Option<u8>,
-    dismissed_at: Option<i64>,
-    cancelled_for: Option<&'a str>,
-}
-
-impl<'a> Standing<'a> {
-    fn of(message: &'a Message) -> Self {
-        match &message.state {
-            State::Waiting { parked_for: Some(gate) } => {
-                Self { state: 0, parked_for: Some(gate.as_str()), ..Self::default() }
-            }
-            State::Waiting { parked_for: None } => {
-                let due_at = Some(message.due_at.as_ms());
-                let (ready_at, suspect_at) =
-                    if message.is_suspect() { (None, due_at) } else { (due_at, None) };
-                Self { state: 0, ready_at, suspect_at, ..Self::default() }
-            }
-            State::Claimed(lease) => Self {
-                state: 1,
-                instance: Some(lease.instance.0 as i64),
-                claim: Some(lease.claim as i64),
-                lease_until: Some(lease.until_at.as_ms()),
-                started_at: lease.started_at.map(Timestamp::as_ms),
-                cancel_requested: lease.cancel_requested,
-                ..Self::default()
-            },
-            State::HandedOff { since, report_by } => Self {
-                state: 2,
-                handed_off_at: Some(since.as_ms()),
-                report_by: report_by.map(Timestamp::as_ms),
-                ..Self::default()
-            },
-            State::Delivered { at, receipt } => Self {
-                state: 3,
-                ended_at: Some(at.as_ms()),
-                put_away_at: Some(at.as_ms()),
-                receipt: receipt.as_deref(),
-                ..Self::default()
-            },
-            State::Dead { at, reason, dismissed_at } => Self {
-                state: 4,
-                ended_at: Some(at.as_ms()),
-                put_away_at: if planted::is(Bug::PruneTakesTheDead) { Some(*at) } else { *dismissed_at }
-                    .map(Timestamp::as_ms),
-                dead_reason: Some(*reason as u8),
-                dismissed_at: dismissed_at.map(Timestamp::as_ms),
-                ..Self::default()
-            },
-            State::Cancelled { at, reason } => Self {
-                state: 5,
-                ended_at: Some(at.as_ms()),
-                put_away_at: Some(at.as_ms()),
-                cancelled_for: Some(reason),
-                ..Self::default()
-            },
-        }
-    }
-}
-
 /// The message in a row that begins with its columns. `names` spares it names that the last row had too.
 pub(super) fn message(row: &Row<'_>, names: &mut Names) -> Result<Message, Fault> {
     Ok(Message {
@@ -230,30 +144,6 @@ fn state(row: &Row<'_>) -> Result<State, Fault> {
         5 => State::Cancelled { at: time(row, 19)?, reason: text(row, 24)?.unwrap_or_default() },
         other => return Err(odd("state", other)),
     })
-}
-
-/// Names that many rows in a row have in common.
-#[derive(Default)]
-pub(super) struct Names {
-    workspace: Name,
-    route: Name,
-}
-
-impl Names {
-    fn workspace(&mut self, text: &str) -> Name {
-        shared(&mut self.workspace, text)
-    }
-
-    fn route(&mut self, text: &str) -> Name {
-        shared(&mut self.route, text)
-    }
-}
-
-fn shared(last: &mut Name, text: &str) -> Name {
-    if **last != *text {
-        *last = text.into();
-    }
-    last.clone()
 }
 
 /// The content whose columns begin at `first`.
@@ -342,6 +232,7 @@ fn bad(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::standing::state_number;
 
     #[test]
     fn the_numbers_in_the_database_never_change_their_meaning() {
@@ -354,7 +245,7 @@ mod tests {
         assert!(lane(4).is_err() && dead_reason(-1).is_err() && state_word(6).is_err());
         for (word, number) in STATES.iter().zip(0..) {
             assert_eq!(state_number(word), Some(number));
-            assert_eq!(state_word(number).unwrap(), *word);
+            assert_eq!(state_word(i64::from(number)).unwrap(), *word);
         }
         assert_eq!(state_number("due"), None);
     }
