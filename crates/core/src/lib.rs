@@ -7,6 +7,7 @@
 pub mod accept;
 pub mod attempt;
 pub mod breaker;
+pub mod calendar;
 pub mod change;
 pub mod classify;
 pub mod content;

@@ -66,7 +66,7 @@ pub fn the_readme_names_its_two_commands(tree: &Tree) -> Vec<Offence> {
         .collect()
 }
 
-/// Decisions are numbered without gaps, and the list of them has them all.
+/// Each decision has a number of its own, and the list of them has them all.
 pub fn every_decision_is_listed(tree: &Tree) -> Vec<Offence> {
     let list = format!("{DECISIONS}README.md");
     let pages: Vec<&File> =
@@ -76,10 +76,14 @@ pub fn every_decision_is_listed(tree: &Tree) -> Vec<Offence> {
     }
     let Some(list) = tree.get(&list) else { return missing(&list) };
     let mut found = Vec::new();
-    for (index, page) in pages.into_iter().enumerate() {
-        let expected = format!("{:04}-", index + 1);
-        if !page.name().starts_with(&expected) {
-            found.push(page.offence(0, format!("the next decision should begin with {expected}")));
+    let number = |page: &File| {
+        let (number, _) = page.name().split_once('-')?;
+        (number.len() == 4).then(|| number.parse::<u32>().ok()).flatten()
+    };
+    for (index, page) in pages.iter().enumerate() {
+        let before = index.checked_sub(1).and_then(|index| number(pages[index]));
+        if number(page).is_none_or(|own| Some(own) == before) {
+            found.push(page.offence(0, "does not begin with a number of its own, such as 0001-"));
         }
         if !list.text.contains(&format!("]({})", page.name())) {
             found.push(page.offence(0, "is not in the list of decisions"));

@@ -111,9 +111,13 @@ fn collect(directory: &Path, prefix: &str, files: &mut Vec<File>) -> io::Result<
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
+        // In a second working tree, .git is a file.
+        if SKIPPED.contains(&name.as_str()) {
+            continue;
+        }
         let path = format!("{prefix}{name}");
         let kind = entry.file_type()?;
-        if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
+        if kind.is_dir() {
             collect(&entry.path(), &format!("{path}/"), files)?;
         } else if kind.is_file()
             && let Ok(text) = String::from_utf8(fs::read(entry.path())?)

@@ -199,11 +199,13 @@ const SAMPLES: &[Sample] = &[
     (
         "every_decision_is_listed",
         &[
-            ("docs/decisions/README.md", "[one](0001-a.md)\n"),
+            ("docs/decisions/README.md", "[one](0001-a.md) [other](0001-b.md) [word](one.md)\n"),
             ("docs/decisions/0001-a.md", ""),
-            ("docs/decisions/0003-b.md", ""),
+            ("docs/decisions/0001-b.md", ""),
+            ("docs/decisions/0003-c.md", ""),
+            ("docs/decisions/one.md", ""),
         ],
-        &["docs/decisions/0003-b.md", "docs/decisions/0003-b.md"],
+        &["docs/decisions/0001-b.md", "docs/decisions/0003-c.md", "docs/decisions/one.md"],
     ),
     ("ci_runs_make_test", &[(".ci/run", "#!/bin/bash\nmake check\n")], &[".ci/run"]),
     ("ci_runs_make_test", &[(".ci/run", "#!/bin/bash\nexec make test\n")], &[]),
