@@ -77,6 +77,8 @@ pub enum Command {
     /// Make, list and revoke the keys of the API
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Make the tables of a store, or bring them up to date; `serve` does so by itself
+    Migrate(MigrateArgs),
     /// Look whether a store and what is in it are well
     Doctor(DoctorArgs),
     /// Measure how fast this machine and a store are
@@ -127,6 +129,14 @@ pub struct DemoArgs {
     /// A new SQLite file to keep the messages in; without it, a temporary one
     #[arg(long, value_name = "sqlite:FILE", value_parser = StoreUrl::parse)]
     pub store: Option<StoreUrl>,
+}
+
+/// `redeliver migrate`
+#[derive(Debug, ArgGroup)]
+pub struct MigrateArgs {
+    /// Which config.
+    #[command(flatten)]
+    pub config: ConfigArgs,
 }
 
 /// `redeliver doctor`

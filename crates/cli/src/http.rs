@@ -35,8 +35,8 @@ impl Http {
         let http = &config.http;
         let durability = match (&config.store.url, config.store.durability) {
             (StoreUrl::Memory, _) => Worth::Memory,
-            (StoreUrl::Sqlite(_), Durability::Relaxed) => Worth::Relaxed,
-            (StoreUrl::Sqlite(_), Durability::Full) => Worth::Full,
+            (StoreUrl::Sqlite(_) | StoreUrl::Postgres(_), Durability::Relaxed) => Worth::Relaxed,
+            (StoreUrl::Sqlite(_) | StoreUrl::Postgres(_), Durability::Full) => Worth::Full,
         };
         let has_key =
             http.admin_key.is_some() || access.keys().await?.iter().any(|key| key.revoked_at.is_none());

@@ -12,48 +12,89 @@ use redeliver_engine::memory::MemoryStore;
 use redeliver_engine::store::Store;
 use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line};
-use redeliver_stores::{Durability as SqliteDurability, OpenError, OpenOptions, Role, Sqlite};
+use redeliver_stores::postgres::{Durability as PostgresDurability, OpenOptions as PostgresOptions};
+use redeliver_stores::{Durability as SqliteDurability, OpenError, OpenOptions, Postgres, Role, Sqlite};
 use redeliver_transports::scripted::ScriptedTransport;
 use redeliver_transports::smtp::SmtpTransport;
 
 use crate::config::{Config, Durability, StoreConfig, StoreUrl, TransportConfig};
 
 /// An engine over everything that the config names. It does nothing yet.
-pub fn wire(config: &Config, observer: Arc<dyn Observer>) -> anyhow::Result<Arc<Engine>> {
-    let opened = open_store(&config.store, Role::Engine)?;
-    engine(config, &opened, observer, opened.wall_clock())
+pub async fn wire(config: &Config, observer: Arc<dyn Observer>) -> anyhow::Result<Arc<Engine>> {
+    let opened = open_store(&config.store, Role::Engine).await?;
+    let clock = Arc::clone(&opened.clock);
+    engine(config, &opened, observer, clock)
 }
 
 /// The same by a clock of the caller's, if it has one, and with what the store knows of keys and sessions.
-pub fn wire_with_access(
+pub async fn wire_with_access(
     config: &Config,
     observer: Arc<dyn Observer>,
     clock: Option<Arc<dyn Clock>>,
 ) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>)> {
-    let opened = open_store(&config.store, Role::Engine)?;
-    let clock = clock.unwrap_or_else(|| opened.wall_clock());
+    let opened = open_store(&config.store, Role::Engine).await?;
+    let clock = clock.unwrap_or_else(|| Arc::clone(&opened.clock));
     Ok((engine(config, &opened, observer, clock)?, opened.access))
 }
 
 /// An engine to accept messages, to look at them and to operate on them, but to carry none; and who may come in.
-pub fn wire_beside(config: &Config) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>)> {
-    let opened = open_store(&config.store, Role::Client)?;
-    Ok((engine(config, &opened, Arc::new(Telemetry), opened.wall_clock())?, opened.access))
+pub async fn wire_beside(config: &Config) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>)> {
+    let opened = open_store(&config.store, Role::Client).await?;
+    let clock = Arc::clone(&opened.clock);
+    Ok((engine(config, &opened, Arc::new(Telemetry), clock)?, opened.access))
+}
+
+/// Who may come in, beside whoever works on the store, and the time.
+pub async fn wire_access(config: &StoreConfig) -> anyhow::Result<(Arc<dyn Access>, Arc<dyn Clock>)> {
+    let opened = open_store(config, Role::Client).await?;
+    Ok((opened.access, opened.clock))
+}
+
+/// Makes the tables of a store, or brings them up to date. Says how many steps that took, where it can be told.
+pub async fn migrate(config: &StoreConfig) -> anyhow::Result<Option<usize>> {
+    match &config.url {
+        StoreUrl::Postgres(url) => {
+            Ok(Some(Postgres::migrate(url.expose(), &postgres_options(config)).await?))
+        }
+        StoreUrl::Memory | StoreUrl::Sqlite(_) => {
+            open_store(config, Role::Client).await?;
+            Ok(None)
+        }
+    }
+}
+
+/// Looks whether a database has this version's tables, and makes none.
+pub async fn check_current(config: &StoreConfig) -> anyhow::Result<()> {
+    if let StoreUrl::Postgres(url) = &config.url {
+        Postgres::check_current(url.expose(), &postgres_options(config)).await?;
+    }
+    Ok(())
+}
+
+/// How a database is opened.
+pub fn postgres_options(config: &StoreConfig) -> PostgresOptions {
+    let limits = config.limits.clone();
+    PostgresOptions {
+        direct_url: config.direct_url.as_ref().map(|url| url.expose().to_owned()),
+        durability: match config.durability {
+            Durability::Full => PostgresDurability::Full,
+            Durability::Relaxed => PostgresDurability::Relaxed,
+        },
+        connections_max: limits.connections_max,
+        connect_timeout: limits.connect_timeout,
+        call_timeout: limits.call_timeout,
+        statement_timeout: limits.statement_timeout,
+        lock_timeout: limits.lock_timeout,
+        idle_in_transaction_timeout: limits.idle_in_transaction_timeout,
+    }
 }
 
 /// A store, as the ports have it.
 struct Opened {
     store: Arc<dyn Store>,
     access: Arc<dyn Access>,
-    /// The latest time that it has seen.
-    last_time: Timestamp,
-}
-
-impl Opened {
-    /// The machine's clock, never behind what the store has seen.
-    fn wall_clock(&self) -> Arc<dyn Clock> {
-        WallClock::new(self.last_time)
-    }
+    /// The time that counts: this machine's, never behind what the store has seen, or the database's.
+    clock: Arc<dyn Clock>,
 }
 
 fn engine(
@@ -76,11 +117,12 @@ fn engine(
     Ok(Arc::new(Engine::new(store, clock, observer, config.engine.clone(), lines)))
 }
 
-fn open_store(config: &StoreConfig, role: Role) -> anyhow::Result<Opened> {
+async fn open_store(config: &StoreConfig, role: Role) -> anyhow::Result<Opened> {
     match &config.url {
         StoreUrl::Memory => {
             let store = Arc::new(MemoryStore::default());
-            Ok(Opened { store: store.clone(), access: store, last_time: Timestamp::default() })
+            let clock = WallClock::new(Timestamp::default());
+            Ok(Opened { store: store.clone(), access: store, clock })
         }
         StoreUrl::Sqlite(path) => {
             let durability = match config.durability {
@@ -89,8 +131,14 @@ fn open_store(config: &StoreConfig, role: Role) -> anyhow::Result<Opened> {
             };
             let options = OpenOptions { role, durability, ..OpenOptions::default() };
             let store = Arc::new(Sqlite::open(path, options).map_err(with_advice)?);
-            let last_time = store.last_time().unwrap_or_default();
-            Ok(Opened { store: store.clone(), access: store, last_time })
+            let clock = WallClock::new(store.last_time().unwrap_or_default());
+            Ok(Opened { store: store.clone(), access: store, clock })
+        }
+        // Any number of engines and clients share it: nobody has a role.
+        StoreUrl::Postgres(url) => {
+            let store = Arc::new(Postgres::open(url.expose(), postgres_options(config)).await?);
+            let clock = store.clock();
+            Ok(Opened { store: store.clone(), access: store, clock })
         }
     }
 }

@@ -176,7 +176,11 @@ fn what_is_no_store_is_refused_without_its_password() {
     let place = Place::new(&config("", "")).with_variable("DATABASE_URL", "mysql://ada:secret@db");
     let said = place.run("serve");
     assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("stores are sqlite:PATH and memory:, not mysql:"), "{}", said.err);
+    assert!(
+        said.err.contains("stores are sqlite:PATH, postgres://… and memory:, not mysql:"),
+        "{}",
+        said.err
+    );
     assert!(!said.err.contains("secret"), "{}", said.err);
 }
 

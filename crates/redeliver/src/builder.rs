@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use redeliver_core::time::show_span;
 use redeliver_core::{Lane, Name, Policy, Route};
-use redeliver_engine::clock::{Clock, WallClock};
+use redeliver_engine::clock::Clock;
 use redeliver_engine::emit::{Observer, Telemetry};
 use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line, Settings};
+use redeliver_stores::postgres::PostgresUrl;
 use redeliver_stores::{Durability, OpenOptions, Role};
 
 use crate::absent::Absent;
@@ -17,7 +18,7 @@ use crate::error::Error;
 use crate::handle::{Outbox, Redeliver};
 use crate::profile::{EMAIL_ROUTE, SMTP_TRANSPORT, email_policy, email_route};
 use crate::smtp::{self, MailServer, SmtpConfig};
-use crate::store::StoreUrl;
+use crate::store::{Opened, StoreUrl};
 
 /// How long a caller waits for the first try unless it says otherwise.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -35,6 +36,7 @@ pub struct RedeliverBuilder {
     routes: Vec<Route>,
     transports: HashMap<Name, Arc<dyn Transport>>,
     options: OpenOptions,
+    direct_url: Option<String>,
     settings: Settings,
     wait_max: Duration,
     observer: Arc<dyn Observer>,
@@ -49,6 +51,7 @@ impl RedeliverBuilder {
             routes: Vec::new(),
             transports: HashMap::new(),
             options: OpenOptions::default(),
+            direct_url: None,
             settings: Settings::default(),
             wait_max: WAIT_MAX,
             observer: Arc::new(Telemetry),
@@ -103,6 +106,12 @@ impl RedeliverBuilder {
         self
     }
 
+    /// The database itself, where the store's address is that of a pooler in front of it (PgBouncer).
+    pub fn direct_url(mut self, url: impl Into<String>) -> Self {
+        self.direct_url = Some(url.into());
+        self
+    }
+
     /// How the engine paces itself.
     pub fn settings(self, settings: Settings) -> Self {
         Self { settings, ..self }
@@ -124,11 +133,12 @@ impl RedeliverBuilder {
         if store_url == StoreUrl::Memory && self.options.role == Role::Client {
             return Err(Error::Misused("nobody else can carry messages out of a store in memory".to_owned()));
         }
+        let direct_url = self.direct_url.as_deref().map(PostgresUrl::parse).transpose()?;
         let routes = self.all_routes()?;
         let smtp = self.mail_server.config()?;
         let senderless = self.senderless(&routes);
-        let (store, last_time) = store_url.open(self.options.clone()).await?;
-        let clock: Arc<dyn Clock> = WallClock::new(last_time);
+        let Opened { store, clock, postgres } =
+            store_url.open(self.options.clone(), direct_url.as_ref()).await?;
         self.add_transports(&routes, smtp, &clock)?;
         let lines =
             routes.into_values().map(|route| line(route, &self.transports)).collect::<Result<_, _>>()?;
@@ -136,6 +146,7 @@ impl RedeliverBuilder {
         Ok(Redeliver::new(Outbox {
             engine: Arc::new(engine),
             store: store_url,
+            postgres,
             role: self.options.role,
             durability: self.options.durability,
             wait_max: self.wait_max,

@@ -21,6 +21,9 @@ pub enum Error {
     /// The store could not be opened; the error says why, and what to do.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The database could not be opened; the error says why, and what to do.
+    #[error(transparent)]
+    OpenPostgres(#[from] redeliver_stores::postgres::OpenError),
     /// Say it again with the same key: nobody knows whether it was accepted.
     #[error("not known to be accepted: {0}")]
     Store(#[from] StoreError),

@@ -11,7 +11,7 @@ use redeliver_core::status::Status;
 use redeliver_core::{Message, MessageId, Name};
 use redeliver_engine::Engine;
 use redeliver_engine::stop::{Stop, stop_pair};
-use redeliver_stores::{Durability, Role};
+use redeliver_stores::{Durability, Postgres, Role};
 use rusqlite::Transaction;
 use tokio::runtime::Handle;
 
@@ -33,6 +33,8 @@ pub struct Redeliver {
 pub(crate) struct Outbox {
     pub(crate) engine: Arc<Engine>,
     pub(crate) store: StoreUrl,
+    /// The store itself, where it is a database.
+    pub(crate) postgres: Option<Arc<Postgres>>,
     pub(crate) role: Role,
     pub(crate) durability: Durability,
     pub(crate) wait_max: Duration,
@@ -43,8 +45,8 @@ pub(crate) struct Outbox {
 }
 
 impl Redeliver {
-    /// An outbox in this store: `sqlite:PATH`, which may well be the application's own database, or `memory:` for
-    /// tests.
+    /// An outbox in this store: `sqlite:PATH` or `postgres://…`, which may well be the application's own database, or
+    /// `memory:` for tests.
     pub fn builder(store: impl Into<String>) -> RedeliverBuilder {
         RedeliverBuilder::new(store.into())
     }
@@ -87,13 +89,43 @@ impl Redeliver {
         transaction: &Transaction<'_>,
         outgoing: impl Into<Outgoing>,
     ) -> Result<Kept, Error> {
-        if self.outbox.store == StoreUrl::Memory {
+        if !matches!(self.outbox.store, StoreUrl::Sqlite(_)) {
             return Err(Error::Misused(
-                "a store in memory shares no transaction with anybody; open sqlite:PATH".to_owned(),
+                "this store shares no transaction of SQLite's; open sqlite:PATH, or see accept_in_postgres"
+                    .to_owned(),
             ));
         }
         let message = self.ready(outgoing.into())?;
         transaction::accept_in(&self.outbox.engine, transaction, message, self.outbox.durability)
+    }
+
+    /// Stores a message inside a transaction of the application's own, on its own connection to the same PostgreSQL
+    /// database. If it commits, the message is accepted; if it is rolled back, there never was one.
+    ///
+    /// Engines find it within `Settings::poll_interval`, and at once if [`Redeliver::committed`] is called after the
+    /// commit. The connection's `synchronous_commit` must not be `off`, unless the outbox was opened with
+    /// [`Durability::Relaxed`].
+    pub async fn accept_in_postgres(
+        &self,
+        transaction: &tokio_postgres::Transaction<'_>,
+        outgoing: impl Into<Outgoing>,
+    ) -> Result<Kept, Error> {
+        if self.outbox.postgres.is_none() {
+            return Err(Error::Misused(
+                "this store shares no transaction of PostgreSQL's; open postgres://…, or see accept_in"
+                    .to_owned(),
+            ));
+        }
+        let message = self.ready(outgoing.into())?;
+        transaction::accept_in_postgres(&self.outbox.engine, transaction, message, self.outbox.durability)
+            .await
+    }
+
+    /// Says that a transaction with [`Redeliver::accept_in_postgres`] in it has committed: everybody looks at once.
+    pub fn committed(&self) {
+        if let Some(postgres) = &self.outbox.postgres {
+            postgres.ring();
+        }
     }
 
     /// One message; `None` if there is none, or no longer.

@@ -38,6 +38,9 @@
 //! # }
 //! ```
 //!
+//! On `postgres://…`, [`Redeliver::accept_in_postgres`] does the same in a transaction of tokio-postgres, and any
+//! number of processes may carry messages out of the one database.
+//!
 //! Everything runs on the caller's tokio runtime, whose time and I/O must be enabled, and on three threads of the
 //! store's own. What happens in a transaction is decided by the same code that runs behind `redeliver serve`: the
 //! same file can be carried by either, one at a time.
@@ -86,3 +89,5 @@ pub use redeliver_stores::{Durability, OpenError};
 /// The version of rusqlite whose transactions [`Redeliver::accept_in`] takes.
 pub use rusqlite;
 pub use smtp::SmtpConfig;
+/// The version of tokio-postgres whose transactions [`Redeliver::accept_in_postgres`] takes.
+pub use tokio_postgres;

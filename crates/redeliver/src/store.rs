@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use redeliver_core::Timestamp;
+use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::memory::MemoryStore;
 use redeliver_engine::store::Store;
-use redeliver_stores::{OpenOptions, Sqlite};
+use redeliver_stores::postgres::{self, PostgresUrl};
+use redeliver_stores::{Durability, OpenOptions, Postgres, Sqlite};
 use tokio::runtime::Handle;
 
 use crate::error::{Error, no_runtime};
@@ -18,10 +19,21 @@ pub(crate) enum StoreUrl {
     Memory,
     /// `sqlite:PATH`: a file on this machine.
     Sqlite(PathBuf),
+    /// `postgres://…`: a database that any number of processes share.
+    Postgres(PostgresUrl),
+}
+
+/// A store that is open, and the time that counts for it.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The same store, where it is a database.
+    pub(crate) postgres: Option<Arc<Postgres>>,
 }
 
 impl StoreUrl {
-    /// Reads `memory:` or `sqlite:PATH`. The error names only the scheme: what follows may hold a password.
+    /// Reads `memory:`, `sqlite:PATH` or `postgres://…`. The error names only the scheme: what follows may hold a
+    /// password.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
         match (scheme, rest) {
@@ -30,25 +42,54 @@ impl StoreUrl {
                 Ok(Self::Sqlite(path.strip_prefix("//").unwrap_or(path).into()))
             }
             ("sqlite", _) => Err(Error::Misused("sqlite: needs a path, such as sqlite:outbox.db".to_owned())),
-            _ => Err(Error::Misused(format!("stores are sqlite:PATH and memory:, not {scheme}:"))),
+            (scheme, _) if PostgresUrl::SCHEMES.contains(&scheme) => {
+                Ok(Self::Postgres(PostgresUrl::parse(text)?))
+            }
+            _ => Err(Error::Misused(format!(
+                "stores are sqlite:PATH, postgres://… and memory:, not {scheme}:"
+            ))),
         }
     }
 
-    /// Opens it, making the file if there is none. Gives the latest time that it has seen, too.
-    pub(crate) async fn open(&self, options: OpenOptions) -> Result<(Arc<dyn Store>, Timestamp), Error> {
+    /// Opens it, making the file or the tables if there are none.
+    pub(crate) async fn open(
+        &self,
+        options: OpenOptions,
+        direct_url: Option<&PostgresUrl>,
+    ) -> Result<Opened, Error> {
+        let runtime = Handle::try_current().map_err(no_runtime)?;
         match self {
-            Self::Memory => Ok((Arc::new(MemoryStore::default()), Timestamp::default())),
+            Self::Memory => Ok(Opened {
+                store: Arc::new(MemoryStore::default()),
+                clock: WallClock::new(redeliver_core::Timestamp::default()),
+                postgres: None,
+            }),
             Self::Sqlite(path) => {
                 let path = path.clone();
                 // Opening waits for the disk, and for whoever else is writing.
-                let opening = Handle::try_current()
-                    .map_err(no_runtime)?
-                    .spawn_blocking(move || Sqlite::open(path, options));
+                let opening = runtime.spawn_blocking(move || Sqlite::open(path, options));
                 let store = opening.await.map_err(|error| Error::Misused(error.to_string()))??;
-                let last_time = store.last_time().unwrap_or_default();
-                Ok((Arc::new(store), last_time))
+                let clock = WallClock::new(store.last_time().unwrap_or_default());
+                Ok(Opened { store: Arc::new(store), clock, postgres: None })
+            }
+            Self::Postgres(url) => {
+                let options = postgres::OpenOptions {
+                    direct_url: direct_url.map(|url| url.expose().to_owned()),
+                    durability: worth(options.durability),
+                    ..postgres::OpenOptions::default()
+                };
+                let store = Arc::new(Postgres::open(url.expose(), options).await?);
+                Ok(Opened { store: store.clone(), clock: store.clock(), postgres: Some(store) })
             }
         }
+    }
+}
+
+/// What a commit is worth, in the database's own word.
+pub(crate) fn worth(durability: Durability) -> postgres::Durability {
+    match durability {
+        Durability::Full => postgres::Durability::Full,
+        Durability::Relaxed => postgres::Durability::Relaxed,
     }
 }
 
@@ -69,7 +110,11 @@ mod tests {
 
     #[test]
     fn a_wrong_url_is_not_repeated_with_its_password() {
-        let wrong = StoreUrl::parse("mysql://ada:secret@db").unwrap_err().to_string();
-        assert!(!wrong.contains("secret"), "{wrong}");
+        for url in ["mysql://ada:secret@db", "postgres://ada:secret@db:x/mail"] {
+            let wrong = StoreUrl::parse(url).unwrap_err().to_string();
+            assert!(!wrong.contains("secret"), "{wrong}");
+        }
+        let url = StoreUrl::parse("postgres://ada:secret@db/mail").unwrap();
+        assert_eq!(format!("{url:?}"), "Postgres(postgres://db:5432/mail)");
     }
 }

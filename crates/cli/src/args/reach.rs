@@ -10,7 +10,7 @@ use redeliver_core::status::Status;
 use super::ConfigArgs;
 use crate::config::StoreUrl;
 
-/// Where the messages are: with a server, or in a store that no server holds.
+/// Where the messages are: with a server, in a file that no server holds, or in a database.
 #[derive(Debug, Clone, Default, ArgGroup)]
 #[command(next_help_heading = "Where the messages are")]
 pub struct ReachArgs {
@@ -20,8 +20,9 @@ pub struct ReachArgs {
     /// A file with the key for the server; without it, the key in REDELIVER_KEY
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     pub key_file: Option<PathBuf>,
-    /// A store that no server holds; without it and without a URL, that of the config
-    #[arg(long, value_name = "sqlite:FILE", value_parser = StoreUrl::parse)]
+    /// A file that no server holds (sqlite:FILE), or a database (postgres://…); without it and without a URL, the store
+    /// of the config
+    #[arg(long, value_name = "STORE", value_parser = StoreUrl::parse)]
     pub store: Option<StoreUrl>,
     /// Which config.
     #[command(flatten)]

@@ -16,7 +16,7 @@ const STDIN: &str = "-";
 /// Does it to each; one that can't be done stops none of the others.
 pub(super) fn run(verb: &str, args: &ActArgs) -> anyhow::Result<()> {
     reach::run(async {
-        let reach = Reach::open(&args.reach, Missing::Refuse)?;
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
         let mut failed = false;
         for id in ids(&args.ids)? {
             match act(&reach, verb, &id).await {

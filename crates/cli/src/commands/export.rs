@@ -22,7 +22,7 @@ const OVER: [&str; 2] = ["delivered", "cancelled"];
 
 pub(super) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     reach::run(async {
-        let reach = Reach::open(&args.reach, Missing::Refuse)?;
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
         match &args.output {
             None => export(&reach, args, &mut io::stdout().lock()).await.map(drop),
             Some(path) => {

@@ -31,7 +31,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
 
 async fn import(args: &ImportArgs) -> anyhow::Result<()> {
     let (mut lines, bytes) = open(&args.file)?;
-    let reach = Reach::open(&args.reach, Missing::Make)?;
+    let reach = Reach::open(&args.reach, Missing::Make).await?;
     let bar = bar(bytes);
     let mut tally = Tally::default();
     loop {
@@ -49,7 +49,7 @@ async fn import(args: &ImportArgs) -> anyhow::Result<()> {
     }
     bar.finish_and_clear();
     print_aside(tally.show());
-    if reach.is_local() && tally.accepted > 0 {
+    if reach.is_alone() && tally.accepted > 0 {
         print_aside("no server has this store: the messages go out once `redeliver serve` runs on it");
     }
     if tally.refused > 0 { Err(Told(FAILED).into()) } else { Ok(()) }

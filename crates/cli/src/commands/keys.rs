@@ -1,50 +1,64 @@
 //! `redeliver keys`: makes, lists and revokes keys in the store itself, beside a server that may be running on it.
 
-use anyhow::{anyhow, bail};
+use std::sync::Arc;
+
+use anyhow::bail;
 use redeliver_core::Timestamp;
 use redeliver_core::change::Audit;
 use redeliver_engine::access::{Access, KeyRecord, Role};
-use redeliver_engine::clock::{Clock, WallClock};
+use redeliver_engine::clock::Clock;
 use redeliver_server::api::keys::{KeyView, MadeKey};
 use redeliver_server::auth::secret::{NewKey, check_name};
-use redeliver_stores::{OpenOptions, Role as Opened, SyncSqlite};
 
 use super::show::table;
 use super::{load_config, print, print_json};
 use crate::args::{ConfigArgs, KeysCommand};
 use crate::config::StoreUrl;
 use crate::exit::Usage;
+use crate::reach;
+use crate::wire::wire_access;
 
 /// Who did it, as far as the audit can know.
 const ACTOR: &str = "command line";
 
 pub(super) fn run(command: &KeysCommand) -> anyhow::Result<()> {
-    match command {
-        KeysCommand::Create { name, role, workspace, config, json } => {
-            create(&open(config)?, name, role, workspace.as_deref(), *json)
+    reach::run(async {
+        match command {
+            KeysCommand::Create { name, role, workspace, config, json } => {
+                let role =
+                    Role::from_name(role).ok_or_else(|| Usage(format!("there is no role {role:?}")))?;
+                create(&Keys::open(config).await?, name, role, workspace.as_deref(), *json).await
+            }
+            KeysCommand::List { config, json } => list(&Keys::open(config).await?, *json).await,
+            KeysCommand::Revoke { id, config } => revoke(&Keys::open(config).await?, id).await,
         }
-        KeysCommand::List { config, json } => list(&open(config)?, *json),
-        KeysCommand::Revoke { id, config } => revoke(&open(config)?, id),
+    })
+}
+
+/// What a store knows of keys, beside whoever works on it.
+struct Keys {
+    access: Arc<dyn Access>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Keys {
+    async fn open(args: &ConfigArgs) -> anyhow::Result<Self> {
+        let store = load_config(args)?.config.store;
+        if store.url == StoreUrl::Memory {
+            bail!(
+                "keys in memory: are only reached through the server that has them: \
+                 start it with REDELIVER_ADMIN_KEY, and ask it with that key (POST /v1/keys)"
+            );
+        }
+        let (access, clock) = wire_access(&store).await?;
+        Ok(Self { access, clock })
     }
 }
 
-/// The store, beside whoever works on it.
-fn open(args: &ConfigArgs) -> anyhow::Result<SyncSqlite> {
-    match load_config(args)?.config.store.url {
-        StoreUrl::Memory => bail!(
-            "keys in memory: are only reached through the server that has them: \
-             start it with REDELIVER_ADMIN_KEY, and ask it with that key (POST /v1/keys)"
-        ),
-        StoreUrl::Sqlite(path) => {
-            Ok(SyncSqlite::open(path, OpenOptions { role: Opened::Client, ..OpenOptions::default() })?)
-        }
-    }
-}
-
-fn create(
-    store: &SyncSqlite,
+async fn create(
+    keys: &Keys,
     name: &str,
-    role: &str,
+    role: Role,
     workspace: Option<&str>,
     json: bool,
 ) -> anyhow::Result<()> {
@@ -57,11 +71,10 @@ fn create(
         }
         None => None,
     };
-    let role = Role::from_name(role).ok_or_else(|| Usage(format!("there is no role {role:?}")))?;
-    let now = now(store);
+    let now = keys.clock.now();
     let NewKey { text, record } = NewKey::make(name, role, workspace, now)?;
     let view = KeyView::of(&record);
-    if !wait(store.add_key(record, deed("create_key", &view.id, now)))? {
+    if !keys.access.add_key(record, deed("create_key", &view.id, now)).await? {
         bail!("a key with the id {} is there already: try again", view.id);
     }
     match json {
@@ -70,8 +83,8 @@ fn create(
     }
 }
 
-fn list(store: &SyncSqlite, json: bool) -> anyhow::Result<()> {
-    let keys = wait(store.keys())?;
+async fn list(keys: &Keys, json: bool) -> anyhow::Result<()> {
+    let keys = keys.access.keys().await?;
     if json {
         return print_json(&keys.iter().map(KeyView::of).collect::<Vec<_>>());
     }
@@ -92,25 +105,13 @@ fn list(store: &SyncSqlite, json: bool) -> anyhow::Result<()> {
     print(&table(&header, &[], keys.iter().map(row).collect()))
 }
 
-fn revoke(store: &SyncSqlite, id: &str) -> anyhow::Result<()> {
-    if !wait(store.revoke_key(id, deed("revoke_key", id, now(store))))? {
+async fn revoke(keys: &Keys, id: &str) -> anyhow::Result<()> {
+    if !keys.access.revoke_key(id, deed("revoke_key", id, keys.clock.now())).await? {
         bail!("there is no key {id:?}, or it is revoked already: `redeliver keys list` has them");
     }
     print(&format!("revoked {id}\n"))
 }
 
-fn now(store: &SyncSqlite) -> Timestamp {
-    WallClock::new(store.last_time().unwrap_or_default()).now()
-}
-
 fn deed(action: &'static str, subject: &str, at: Timestamp) -> Audit {
     Audit { actor: ACTOR.into(), action, subject: subject.into(), at }
-}
-
-/// Waits for a store that does everything where it is called.
-fn wait<T, E: std::error::Error + Send + Sync + 'static>(
-    call: impl Future<Output = Result<T, E>>,
-) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    runtime.map_err(|error| anyhow!("cannot wait for the store: {error}"))?.block_on(call).map_err(Into::into)
 }

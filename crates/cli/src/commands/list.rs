@@ -22,7 +22,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
 }
 
 async fn list(args: &ListArgs) -> anyhow::Result<()> {
-    let reach = Reach::open(&args.reach, Missing::Refuse)?;
+    let reach = Reach::open(&args.reach, Missing::Refuse).await?;
     let limit = if args.all { u64::MAX } else { args.limit };
     let mut pages = Pages::of(&args.filter, limit);
     let mut is_first = true;

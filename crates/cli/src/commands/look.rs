@@ -17,7 +17,7 @@ const ERROR_LEN_MAX: usize = 100;
 
 pub(super) fn show_one(args: &ShowArgs) -> anyhow::Result<()> {
     reach::run(async {
-        let reach = Reach::open(&args.reach, Missing::Refuse)?;
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
         let id = find_id(&reach, &args.id).await?;
         let how_much = if args.content { "full" } else { "summary" };
         let mut message = reach.json(Request::get(path_of(&id, "")).with(&[("content", how_much)])).await?;
@@ -38,7 +38,7 @@ pub(super) fn show_one(args: &ShowArgs) -> anyhow::Result<()> {
 
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
     reach::run(async {
-        let reach = Reach::open(&args.reach, Missing::Refuse)?;
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
         let id = find_id(&reach, &args.id).await?;
         let why = reach.json(Request::get(path_of(&id, "/explain"))).await?;
         if args.output.json {

@@ -10,6 +10,7 @@ mod import;
 mod keys;
 mod list;
 mod look;
+mod migrate;
 mod policy;
 mod routes;
 mod send;
@@ -53,6 +54,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Check(args) => check::run(&args),
         Command::Keys(command) => keys::run(&command),
         Command::Policy(command) => policy::run(&command),
+        Command::Migrate(args) => migrate::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Sink(args) => sink::run(args),

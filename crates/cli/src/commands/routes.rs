@@ -28,7 +28,7 @@ struct Lane {
 pub(super) fn run(command: &RoutesCommand) -> anyhow::Result<()> {
     match command {
         RoutesCommand::List { output, reach } => reach::run(async {
-            let reach = Reach::open(reach, Missing::Refuse)?;
+            let reach = Reach::open(reach, Missing::Refuse).await?;
             let mut listed = reach.json(Request::get("/v1/routes")).await?;
             if output.json {
                 let items = listed["items"].as_array();
@@ -46,7 +46,7 @@ pub(super) fn run(command: &RoutesCommand) -> anyhow::Result<()> {
 
 fn change(args: &RouteArgs, verb: &str, done: &str) -> anyhow::Result<()> {
     reach::run(async {
-        let reach = Reach::open(&args.reach, Missing::Refuse)?;
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
         let path = format!("/v1/routes/{}/{verb}", segment(&args.name));
         let route = reach.json(Request::post(path)).await?;
         print(&if args.json { format!("{route}\n") } else { format!("{}  {done}\n", args.name) })

@@ -70,7 +70,7 @@ async fn serve(
     if let Some(file) = clock_file {
         tracing::warn!(event = "clock.doubted", "THE TIME IS WHAT {} SAYS", file.display());
     }
-    let (engine, access) = wire_with_access(config, Arc::new(Telemetry), clock)?;
+    let (engine, access) = wire_with_access(config, Arc::new(Telemetry), clock).await?;
     emit::begin(engine.routes());
     let http = Http::open(config, &engine, access, metrics).await?;
     tell_start(config, &engine);
@@ -151,11 +151,11 @@ fn tell_start(config: &Config, engine: &Engine) {
             event = "store.doubted",
             "THE STORE IS IN MEMORY: everything that was accepted is gone when this process ends"
         ),
-        (StoreUrl::Sqlite(_), Durability::Relaxed) => tracing::warn!(
+        (StoreUrl::Sqlite(_) | StoreUrl::Postgres(_), Durability::Relaxed) => tracing::warn!(
             event = "store.doubted",
             "DURABILITY IS RELAXED: a power cut may take messages that were accepted; \
              store.durability = \"full\" keeps them"
         ),
-        (StoreUrl::Sqlite(_), Durability::Full) => {}
+        (StoreUrl::Sqlite(_) | StoreUrl::Postgres(_), Durability::Full) => {}
     }
 }

@@ -29,7 +29,7 @@ struct Standing {
 
 pub(super) fn run(args: &StatsArgs) -> anyhow::Result<()> {
     reach::run(async {
-        let reach = Reach::open(&args.reach, Missing::Refuse)?;
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
         let request = Request::get("/v1/stats");
         if args.json {
             return print(&format!("{}\n", reach.json(request).await?));

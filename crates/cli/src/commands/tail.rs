@@ -24,7 +24,7 @@ const TROUBLE_LEN_MAX: usize = 80;
 
 pub(super) fn run(args: &TailArgs) -> anyhow::Result<()> {
     reach::run(async {
-        let reach = Reach::open(&args.reach, Missing::Refuse)?;
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
         let mut signals = Signals::listen()?;
         tokio::select! {
             ended = follow(&reach, args) => ended,

@@ -34,7 +34,7 @@ pub use http::HttpConfig;
 pub use log::{LogConfig, LogFormat};
 pub use policies::warnings as policy_warnings;
 pub use routes::RouteConfig;
-pub use store::{Durability, StoreConfig, StoreUrl};
+pub use store::{Durability, StoreConfig, StoreLimits, StoreUrl};
 pub use telemetry::TelemetryConfig;
 pub use transports::TransportConfig;
 

@@ -1,4 +1,4 @@
-//! Asks the same router in this process, over a store that no server holds. Nothing is carried out meanwhile.
+//! Asks the same router in this process, over a store that no server holds, or that all share. It carries nothing out.
 
 use anyhow::{Context, anyhow};
 use axum::Router;
@@ -10,24 +10,31 @@ use redeliver_server::{Durability as Worth, Server, router};
 use tower::ServiceExt;
 
 use super::{Answer, Request};
-use crate::config::{Config, Durability};
+use crate::config::{Config, Durability, StoreUrl};
 use crate::wire::wire_beside;
 
 /// A store, and the router over it.
 pub(super) struct Local {
     router: Router,
+    is_shared: bool,
 }
 
 impl Local {
-    pub(super) fn open(config: &Config) -> anyhow::Result<Self> {
-        let (engine, access) = wire_beside(config)?;
+    pub(super) async fn open(config: &Config) -> anyhow::Result<Self> {
+        let (engine, access) = wire_beside(config).await?;
         let worth = match config.store.durability {
             Durability::Full => Worth::Full,
             Durability::Relaxed => Worth::Relaxed,
         };
         let limits = config.http.limits.clone();
         let server = Server::new(engine, access, None, worth, limits, Metrics::default());
-        Ok(Self { router: router(server) })
+        let is_shared = matches!(config.store.url, StoreUrl::Postgres(_));
+        Ok(Self { router: router(server), is_shared })
+    }
+
+    /// Whether servers may be on the same store while this one is.
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     pub(super) async fn call(&self, request: Request) -> anyhow::Result<Answer> {
@@ -35,7 +42,7 @@ impl Local {
         for (name, value) in request.headers {
             asked = asked.header(name, value);
         }
-        // Whoever may write the store's file may do anything to it that an operator may.
+        // Whoever may write the store itself may do anything to it that an operator may.
         let caller = Caller { name: "command line".into(), workspace: None, role: Role::Operator, key: None };
         let asked = asked.extension(InProcess(caller)).body(Body::from(request.body))?;
         let answered = self.router.clone().oneshot(asked).await.map_err(|never| match never {})?;

@@ -21,6 +21,7 @@ use crate::args::ReachArgs;
 use crate::commands::{has_config, load_config_if_any};
 use crate::config::{Config, HttpConfig, StoreConfig, StoreUrl};
 use crate::exit::Usage;
+use crate::wire::check_current;
 
 pub use answer::{Answer, Problem};
 pub use ids::{NoSuchId, find_id, id_of, path_of, short_ids};
@@ -50,7 +51,7 @@ enum Way {
 
 impl Reach {
     /// The way that the command line, the environment and the config say.
-    pub fn open(args: &ReachArgs, missing: Missing) -> anyhow::Result<Self> {
+    pub async fn open(args: &ReachArgs, missing: Missing) -> anyhow::Result<Self> {
         let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let url = args.url.clone().or_else(|| said("REDELIVER_URL").filter(|_| args.store.is_none()));
         let key = || key(args, said("REDELIVER_KEY"));
@@ -58,31 +59,41 @@ impl Reach {
             return Ok(Self(Way::Remote(Remote::new(&url, key()?)?)));
         }
         let config = config(args)?;
-        let path = match &config.store.url {
-            StoreUrl::Sqlite(path) => path,
+        match &config.store.url {
             StoreUrl::Memory => {
                 let why = "messages in memory: are in their server's process only: give its --url";
                 return Err(Usage(why.to_owned()).into());
             }
-        };
-        if redeliver_stores::is_held(path) {
-            let url = served_at(&config.http);
-            // Whoever names the store means the store, and would wonder about what a server answers.
-            return match (key()?, &url) {
-                (Some(key), Some(url)) if args.store.is_none() => {
-                    Ok(Self(Way::Remote(Remote::new(url, Some(key))?)))
+            StoreUrl::Sqlite(path) if redeliver_stores::is_held(path) => {
+                let url = served_at(&config.http);
+                // Whoever names the store means the store, and would wonder about what a server answers.
+                return match (key()?, &url) {
+                    (Some(key), Some(url)) if args.store.is_none() => {
+                        Ok(Self(Way::Remote(Remote::new(url, Some(key))?)))
+                    }
+                    _ => anyhow::bail!(
+                        "a server holds the store {}: ask the server, with --url {} and a key in REDELIVER_KEY",
+                        config.store.url.show(),
+                        url.as_deref().unwrap_or("URL")
+                    ),
+                };
+            }
+            StoreUrl::Sqlite(path) => {
+                if missing == Missing::Refuse && !path.exists() {
+                    anyhow::bail!(
+                        "there is no store {}: `redeliver serve` makes it",
+                        config.store.url.show()
+                    );
                 }
-                _ => anyhow::bail!(
-                    "a server holds the store {}: ask the server, with --url {} and a key in REDELIVER_KEY",
-                    config.store.url.show(),
-                    url.as_deref().unwrap_or("URL")
-                ),
-            };
+            }
+            // Nobody holds a database: servers and commands are on it side by side.
+            StoreUrl::Postgres(_) => {
+                if missing == Missing::Refuse {
+                    check_current(&config.store).await?;
+                }
+            }
         }
-        if missing == Missing::Refuse && !path.exists() {
-            anyhow::bail!("there is no store {}: `redeliver serve` makes it", config.store.url.show());
-        }
-        Ok(Self(Way::Local(Box::new(Local::open(&config)?))))
+        Ok(Self(Way::Local(Box::new(Local::open(&config).await?))))
     }
 
     /// Asks, and gives whatever is answered.
@@ -105,9 +116,9 @@ impl Reach {
             .context("the server's answer is not understood (is it another version?)")
     }
 
-    /// Whether nobody carries messages out while this command runs.
-    pub fn is_local(&self) -> bool {
-        matches!(self.0, Way::Local(_))
+    /// Whether nobody carries messages out while this command runs, as far as is known.
+    pub fn is_alone(&self) -> bool {
+        matches!(&self.0, Way::Local(local) if !local.is_shared())
     }
 }
 
@@ -128,7 +139,7 @@ fn config(args: &ReachArgs) -> anyhow::Result<Config> {
     let is_said = has_config(&args.config) || config.store.url != StoreConfig::default().url;
     let is_there = matches!(&config.store.url, StoreUrl::Sqlite(path) if path.exists());
     if !is_said && !is_there {
-        let how = "say where the messages are: --url URL of a server (or REDELIVER_URL), --store sqlite:FILE, \
+        let how = "say where the messages are: --url URL of a server (or REDELIVER_URL), --store sqlite:FILE or postgres://…, \
                    or a config (--config, --profile, redeliver.toml)";
         return Err(Usage(how.to_owned()).into());
     }

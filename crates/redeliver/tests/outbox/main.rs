@@ -5,6 +5,7 @@ mod desk;
 mod handles;
 mod inline;
 mod later;
+mod postgres;
 mod stage;
 mod transaction;
 mod turned_away;

@@ -17,7 +17,7 @@ async fn an_outbox_that_cannot_work_is_not_opened() {
     };
     let memory = || Redeliver::builder("memory:");
     let route = |lease| Route { lease, ..Route::new("paper", "desk", email_policy()) };
-    check(Redeliver::builder("mysql://db"), "stores are sqlite:PATH and memory:").await;
+    check(Redeliver::builder("mysql://db"), "stores are sqlite:PATH, postgres://… and memory:").await;
     check(Redeliver::builder("sqlite:"), "needs a path").await;
     check(Redeliver::builder("sqlite:no/such/directory/x.db"), "there is no directory").await;
     check(memory().accept_only(), "store in memory").await;

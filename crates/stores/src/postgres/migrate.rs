@@ -21,11 +21,11 @@ const MIGRATIONS: [Migration; 2] = [
     Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
 ];
 
-/// Takes the steps that the database hasn't taken yet.
-pub(super) async fn migrate(db: &mut Client) -> Result<(), Fault> {
+/// Takes the steps that the database hasn't taken yet. Says how many.
+pub(super) async fn migrate(db: &mut Client) -> Result<usize, Fault> {
     // Whoever finds everything there needs no right to change it.
     if taken(db).await?.len() == MIGRATIONS.len() {
-        return Ok(());
+        return Ok(0);
     }
     let transaction = db.transaction().await?;
     transaction.batch_execute(include_str!("sql/lock_migrations.sql")).await?;
@@ -42,7 +42,7 @@ pub(super) async fn migrate(db: &mut Client) -> Result<(), Fault> {
         transaction.execute_typed(include_str!("sql/insert_migration.sql"), &params).await?;
     }
     transaction.commit().await?;
-    Ok(())
+    Ok(MIGRATIONS.len() - taken.len())
 }
 
 /// Looks whether the database has taken all steps, and takes none.
@@ -58,6 +58,20 @@ pub(super) async fn check_current(db: &Client) -> Result<(), Fault> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// The indexes that all steps together have made.
+pub(super) fn indexes() -> Vec<&'static str> {
+    let mut made = Vec::new();
+    for line in MIGRATIONS.iter().flat_map(|migration| migration.sql.lines()) {
+        let name = |rest: &'static str| rest.split_whitespace().next().unwrap_or(rest);
+        if let Some(rest) = line.strip_prefix("CREATE INDEX ") {
+            made.push(name(rest));
+        } else if let Some(rest) = line.strip_prefix("DROP INDEX redeliver.") {
+            made.retain(|made| *made != name(rest).trim_end_matches(';'));
+        }
+    }
+    made
 }
 
 /// The steps that were taken, each the one that this version would have taken.

@@ -10,6 +10,7 @@ mod columns;
 mod connections;
 mod errors;
 mod gates;
+mod health;
 mod insert;
 mod instances;
 mod migrate;
@@ -22,6 +23,7 @@ mod prune;
 mod read;
 mod rows;
 mod tls;
+mod url;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,11 +43,13 @@ use tokio_postgres::Client;
 use connections::{Connections, ask};
 pub use errors::OpenError;
 use errors::{Fault, open_error};
+pub use health::{Health, Holder, ORPHANS_COUNTED_MAX, Orphans, TableHealth};
 pub use insert::accept_in;
 use news::News;
 use open::Address;
 pub use open::{Durability, OpenOptions};
 use prune::LastLook;
+pub use url::PostgresUrl;
 
 /// A store in a PostgreSQL database.
 pub struct Postgres {
@@ -62,13 +66,20 @@ impl Postgres {
     /// The address is a URL as PostgreSQL's own clients take it, with several hosts where one may take over from
     /// another, and `sslmode`.
     pub async fn open(url: &str, options: OpenOptions) -> Result<Self, OpenError> {
-        let pooled = Address::read(url, &options)?;
-        let direct = match &options.direct_url {
-            Some(url) => Address::read(url, &options)?,
-            None => pooled.clone(),
-        };
+        let direct = Address::read(options.direct_url.as_deref().unwrap_or(url), &options)?;
         let clock = FollowedClock::new();
         make_ready(&direct, &options, &clock).await.map_err(|fault| open_error(&direct.place, &fault))?;
+        Self::join(url, options, clock, direct).await
+    }
+
+    /// Joins whoever else works on the store, whose tables are there.
+    async fn join(
+        url: &str,
+        options: OpenOptions,
+        clock: Arc<FollowedClock>,
+        direct: Address,
+    ) -> Result<Self, OpenError> {
+        let pooled = Address::read(url, &options)?;
         let pooled = if takes_limits(&pooled, &options).await? { pooled.limited(&options) } else { pooled };
         let connections = Connections::new(&pooled, &options, clock.clone())
             .map_err(|fault| open_error(&pooled.place, &fault))?;
@@ -79,8 +90,8 @@ impl Postgres {
         Ok(Self { connections, clock, news, last_look, place: pooled.place })
     }
 
-    /// Makes the tables, or brings them up to date, and goes again.
-    pub async fn migrate(url: &str, options: &OpenOptions) -> Result<(), OpenError> {
+    /// Makes the tables, or brings them up to date, and goes again. Says how many steps that took.
+    pub async fn migrate(url: &str, options: &OpenOptions) -> Result<usize, OpenError> {
         let direct = Address::read(options.direct_url.as_deref().unwrap_or(url), options)?;
         let made = make_ready(&direct, options, &FollowedClock::new()).await;
         made.map_err(|fault| open_error(&direct.place, &fault))
@@ -96,8 +107,9 @@ impl Postgres {
         &self.place
     }
 
-    /// Lets other instances know, soon, that there is something new: after a commit of one's own ([`accept_in`]).
+    /// Lets everybody know, soon, that there is something new: after a commit of one's own ([`accept_in`]).
     pub fn ring(&self) {
+        self.news.hear_own();
         self.news.ring();
     }
 
@@ -120,22 +132,26 @@ impl Postgres {
 }
 
 /// Tables, the days of history, and the time.
-async fn make_ready(direct: &Address, options: &OpenOptions, clock: &FollowedClock) -> Result<(), Fault> {
+async fn make_ready(direct: &Address, options: &OpenOptions, clock: &FollowedClock) -> Result<usize, Fault> {
     let (mut db, driven) = direct.connect().await?;
     let ready = make_ready_on(&mut db, options, clock).await;
     driven.abort();
     ready
 }
 
-async fn make_ready_on(db: &mut Client, options: &OpenOptions, clock: &FollowedClock) -> Result<(), Fault> {
+async fn make_ready_on(
+    db: &mut Client,
+    options: &OpenOptions,
+    clock: &FollowedClock,
+) -> Result<usize, Fault> {
     open::check_durability(db, options.durability).await?;
-    migrate::migrate(db).await?;
+    let steps = migrate::migrate(db).await?;
     instances::set_clock(db, clock).await?;
     if let Err(fault) = partitions::keep_days(db, clock.now(), Timestamp::default()).await {
         // Rows of a day without a table are kept all the same.
         tracing::warn!(error = %fault, "cannot make the days of history");
     }
-    Ok(())
+    Ok(steps)
 }
 
 /// Whether the settings that limit a session get through: a pooler may turn away whoever brings any.

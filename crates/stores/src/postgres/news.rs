@@ -72,6 +72,11 @@ impl News {
         self.rung.notify_one();
     }
 
+    /// Has this instance look, too: what is new came by another way than its own writes.
+    pub(super) fn hear_own(&self) {
+        self.heard.something_new.store(true, Ordering::Relaxed);
+    }
+
     /// Whether there was anything new since the last question.
     pub(super) fn is_there_any(&self) -> bool {
         let heard = &self.heard;

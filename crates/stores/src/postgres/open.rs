@@ -28,7 +28,7 @@ pub struct OpenOptions {
     pub statement_timeout: Duration,
     /// How long a statement may wait for others.
     pub lock_timeout: Duration,
-    /// How long a transaction may wait for its next statement.
+    /// How long a transaction may wait for its next statement. What a stopped instance has locked is free after that.
     pub idle_in_transaction_timeout: Duration,
 }
 
@@ -42,7 +42,7 @@ impl Default for OpenOptions {
             call_timeout: Duration::from_secs(30),
             statement_timeout: Duration::from_secs(20),
             lock_timeout: Duration::from_secs(5),
-            idle_in_transaction_timeout: Duration::from_secs(30),
+            idle_in_transaction_timeout: Duration::from_secs(5),
         }
     }
 }
@@ -68,23 +68,7 @@ pub(super) struct Address {
 impl Address {
     /// Reads an address: a URL, or words such as `host=db1,db2 user=redeliver`.
     pub(super) fn read(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
-        let bad = |why: String| OpenError::BadAddress { why };
-        let (url, mode) = take(url, "sslmode");
-        let (url, root) = take(&url, "sslrootcert");
-        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
-            bad(format!("{}; it looks like postgres://USER:PASSWORD@HOST:5432/DATABASE", Fault::from(error)))
-        })?;
-        let (mode, check) = match mode.as_deref() {
-            None | Some("prefer" | "allow") => (SslMode::Prefer, Check::Nothing),
-            Some("disable") => (SslMode::Disable, Check::Nothing),
-            Some("require") if root.is_none() => (SslMode::Require, Check::Nothing),
-            Some("require" | "verify-ca") => (SslMode::Require, Check::Authority),
-            Some("verify-full") => (SslMode::Require, Check::Name),
-            Some(other) => {
-                let known = "disable, prefer, require, verify-ca, verify-full";
-                return Err(bad(format!("sslmode is {other:?}, which is none of {known}")));
-            }
-        };
+        let (mut config, Encryption { mode, check, root }) = parse(url)?;
         config.ssl_mode(mode);
         // One that can only be read is of no use: after a failover, the next host is.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
@@ -98,6 +82,7 @@ impl Address {
         config.keepalives_idle(Duration::from_secs(15)).keepalives_interval(Duration::from_secs(5));
         config.keepalives_retries(3).tcp_user_timeout(options.call_timeout);
         let place = place(&config);
+        let bad = |why: String| OpenError::BadAddress { why };
         let tls = tls::connector(check, root.as_deref()).map_err(bad)?;
         Ok(Self { config, tls, place })
     }
@@ -154,6 +139,36 @@ pub(super) async fn check_durability(db: &Client, durability: Durability) -> Res
     Ok(())
 }
 
+/// How the way to the database is encrypted.
+pub(super) struct Encryption {
+    mode: SslMode,
+    check: Check,
+    /// A file with the authorities to trust.
+    root: Option<String>,
+}
+
+/// Understands an address, and opens nothing.
+pub(super) fn parse(url: &str) -> Result<(Config, Encryption), OpenError> {
+    let bad = |why: String| OpenError::BadAddress { why };
+    let (url, mode) = take(url, "sslmode");
+    let (url, root) = take(&url, "sslrootcert");
+    let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+        bad(format!("{}; it looks like postgres://USER:PASSWORD@HOST:5432/DATABASE", Fault::from(error)))
+    })?;
+    let (mode, check) = match mode.as_deref() {
+        None | Some("prefer" | "allow") => (SslMode::Prefer, Check::Nothing),
+        Some("disable") => (SslMode::Disable, Check::Nothing),
+        Some("require") if root.is_none() => (SslMode::Require, Check::Nothing),
+        Some("require" | "verify-ca") => (SslMode::Require, Check::Authority),
+        Some("verify-full") => (SslMode::Require, Check::Name),
+        Some(other) => {
+            let known = "disable, prefer, require, verify-ca, verify-full";
+            return Err(bad(format!("sslmode is {other:?}, which is none of {known}")));
+        }
+    };
+    Ok((config, Encryption { mode, check, root }))
+}
+
 /// Takes one setting out of an address.
 fn take(url: &str, name: &str) -> (String, Option<String>) {
     let mut value = None;
@@ -175,7 +190,8 @@ fn take(url: &str, name: &str) -> (String, Option<String>) {
     (rest, value)
 }
 
-fn place(config: &Config) -> String {
+/// Hosts and name of a database, without anything secret.
+pub(super) fn place(config: &Config) -> String {
     let ports = config.get_ports();
     let port = |n: usize| ports.get(n).or(ports.first()).copied().unwrap_or(5432);
     let host = |(n, host): (usize, &Host)| match host {

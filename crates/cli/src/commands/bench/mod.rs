@@ -38,5 +38,6 @@ fn place(args: &BenchArgs) -> anyhow::Result<Place> {
             bail!("the benchmark wants a new file, and {} is there already: name another one", path.display())
         }
         StoreUrl::Sqlite(path) => Ok(Place::Sqlite(PathBuf::from(path))),
+        StoreUrl::Postgres(_) => bail!("the benchmark measures sqlite:FILE and memory:"),
     }
 }

@@ -48,8 +48,10 @@ pub(super) fn run(args: DemoArgs) -> anyhow::Result<()> {
         Some(url) => (url, true),
         None => (StoreUrl::Sqlite(temporary.path().join("demo.db")), false),
     };
-    if let StoreUrl::Sqlite(path) = &url {
-        refuse_existing(path)?;
+    match &url {
+        StoreUrl::Sqlite(path) => refuse_existing(path)?,
+        StoreUrl::Postgres(_) => return Err(Usage("the demo keeps its messages in a file".to_owned()).into()),
+        StoreUrl::Memory => {}
     }
     let config = config(url)?;
     let runtime =
@@ -91,7 +93,7 @@ struct Ended {
 async fn play(config: &Config, kept: bool) -> anyhow::Result<Vec<Ended>> {
     let mut signals = Signals::listen()?;
     let (teller, news) = mpsc::unbounded_channel();
-    let engine = wire(config, Arc::new(Teller(teller)))?;
+    let engine = wire(config, Arc::new(Teller(teller))).await?;
     let place = if kept { config.store.url.show() } else { "a temporary SQLite file".to_owned() };
     print(&format!("Ten messages go out by carriers that fail on purpose. They are kept in {place}.\n\n"))?;
     let (stopper, stop) = stop_pair();

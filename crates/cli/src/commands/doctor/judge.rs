@@ -9,8 +9,8 @@ use redeliver_core::time::show_span;
 use redeliver_engine::store::{Count, StoreError};
 use redeliver_stores::{Integrity, OpenError};
 
-use super::Finding;
 use super::look::{Facts, Inside, LAPSED_COUNTED_MAX, Open, Room};
+use super::{Finding, database};
 use crate::config::problem::counted;
 use crate::config::{Config, Loaded};
 
@@ -32,7 +32,7 @@ pub(super) fn judge(loaded: &Loaded, facts: &Facts) -> Vec<Finding> {
         Facts::Memory => findings.push(Finding::warning(
             "store",
             "messages are kept in the memory of their process, where nobody else can look",
-            "set store.url to sqlite:FILE to keep them",
+            "set store.url to sqlite:FILE or postgres://… to keep them",
         )),
         Facts::Missing { path, room } => {
             let missing = format!("there is no file {}", path.display());
@@ -48,6 +48,14 @@ pub(super) fn judge(loaded: &Loaded, facts: &Facts) -> Vec<Finding> {
             findings.push(disk(*room));
         }
         Facts::Open(open) => findings.extend(opened(&loaded.config, open)),
+        Facts::Unreached { error } => findings.push(database::unreached(error)),
+        Facts::Database(seen) => {
+            findings.extend(database::judge(seen));
+            match &seen.inside {
+                Ok(inside) => findings.extend(messages(&loaded.config, inside)),
+                Err(error) => findings.push(unread("messages", error)),
+            }
+        }
     }
     findings
 }
@@ -94,7 +102,7 @@ fn opened(config: &Config, open: &Open) -> Vec<Finding> {
     findings
 }
 
-fn unread(what: &'static str, error: &StoreError) -> Finding {
+pub(super) fn unread(what: &'static str, error: &StoreError) -> Finding {
     let advice = match error {
         StoreError::Damaged(_) => DAMAGED_ADVICE,
         StoreError::Full(_) => "make room",
@@ -175,6 +183,7 @@ fn messages(config: &Config, inside: &Inside) -> Vec<Finding> {
     }
     findings.push(lateness(inside));
     findings.extend(leases(inside));
+    findings.extend(reports(inside));
     findings.extend(gates(inside));
     findings
 }
@@ -270,6 +279,17 @@ fn leases(inside: &Inside) -> Option<Finding> {
     })
 }
 
+fn reports(inside: &Inside) -> Option<Finding> {
+    let overdue = match inside.overdue {
+        0 => return None,
+        LAPSED_COUNTED_MAX => format!("{LAPSED_COUNTED_MAX} or more messages"),
+        count => counted(count, "message"),
+    };
+    let text = format!("of {overdue} handed off, no report came in time");
+    let advice = "an engine tries them again; see why their worker doesn't report";
+    Some(Finding::warning("reports", text, advice))
+}
+
 fn gates(inside: &Inside) -> Vec<Finding> {
     let closed =
         inside.gates.iter().filter(|gate| gate.parks() || inside.parked.contains(&gate.key)).map(|gate| {
@@ -291,7 +311,7 @@ fn gates(inside: &Inside) -> Vec<Finding> {
 }
 
 /// Bytes in a unit that people read.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut size = bytes as f64 / 1024.0;
     let mut unit = UNITS[0];
@@ -305,6 +325,6 @@ fn size(bytes: u64) -> String {
     format!("{size:.1} {unit}")
 }
 
-fn count(number: u64) -> usize {
+pub(super) fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! Looks at a store: its file, and what is in it. Judges nothing.
+//! Looks at a store: its file or database, and what is in it. Judges nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +6,13 @@ use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Lane, Name, Timestamp};
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::store::{Count, Store, StoreError};
-use redeliver_stores::{Integrity, OpenError, SyncSqlite};
+use redeliver_stores::postgres::{Health, OpenError as PostgresError, Orphans, PostgresUrl};
+use redeliver_stores::{Integrity, OpenError, Postgres, SyncSqlite};
 
-use crate::config::StoreUrl;
+use crate::config::{StoreConfig, StoreUrl};
+use crate::wire::postgres_options;
 
-/// Lost leases that are counted one by one.
+/// Lost leases and overdue reports that are counted one by one.
 pub(super) const LAPSED_COUNTED_MAX: usize = 1_000;
 
 /// What was seen.
@@ -23,6 +25,17 @@ pub(super) enum Facts {
     Closed { error: OpenError, room: Room },
     /// The file was opened.
     Open(Box<Open>),
+    /// The database can't be opened.
+    Unreached { error: PostgresError },
+    /// The database was opened.
+    Database(Box<Database>),
+}
+
+/// What was seen of a database.
+pub(super) struct Database {
+    pub(super) health: Result<Health, StoreError>,
+    pub(super) orphans: Result<Orphans, StoreError>,
+    pub(super) inside: Result<Inside, StoreError>,
 }
 
 /// What was seen of a file that could be opened.
@@ -53,6 +66,8 @@ pub(super) struct Inside {
     /// When the first message of each route is due, or was.
     pub(super) next_due: Vec<(Name, Timestamp)>,
     pub(super) lapsed: usize,
+    /// Handed-off messages of which no report came in time.
+    pub(super) overdue: usize,
     pub(super) gates: Vec<GateRecord>,
     pub(super) parked: Vec<GateKey>,
     pub(super) instances: u64,
@@ -63,34 +78,61 @@ impl Facts {
     pub(super) fn counts(&self) -> &[Count] {
         match self {
             Self::Open(open) => open.inside.as_ref().map_or(&[], |inside| &inside.counts),
-            Self::Memory | Self::Missing { .. } | Self::Closed { .. } => &[],
+            Self::Database(database) => database.inside.as_ref().map_or(&[], |inside| &inside.counts),
+            Self::Memory | Self::Missing { .. } | Self::Closed { .. } | Self::Unreached { .. } => &[],
         }
     }
 }
 
-pub(super) async fn look(url: &StoreUrl) -> Facts {
-    let StoreUrl::Sqlite(path) = url else { return Facts::Memory };
+pub(super) async fn look(config: &StoreConfig) -> Facts {
+    match &config.url {
+        StoreUrl::Memory => Facts::Memory,
+        StoreUrl::Sqlite(path) => look_at_file(path).await,
+        StoreUrl::Postgres(url) => look_at_database(url, config).await,
+    }
+}
+
+async fn look_at_file(path: &Path) -> Facts {
     let room = room(path);
     if !path.exists() {
-        return Facts::Missing { path: path.clone(), room };
+        return Facts::Missing { path: path.to_owned(), room };
     }
     let store = match SyncSqlite::open_to_look(path) {
         Ok(store) => store,
         Err(error) => return Facts::Closed { error, room },
     };
     let last_time = store.last_time();
+    let now = WallClock::new(last_time.unwrap_or_default()).now();
     Facts::Open(Box::new(Open {
         room,
         wall: WallClock::new(Timestamp::default()).now(),
         last_time,
         integrity: store.examine().await,
-        inside: inside(&store, WallClock::new(last_time.unwrap_or_default()).now()).await,
+        inside: inside(&store, now, store.instances(now).await).await,
     }))
 }
 
-async fn inside(store: &SyncSqlite, now: Timestamp) -> Result<Inside, StoreError> {
+async fn look_at_database(url: &PostgresUrl, config: &StoreConfig) -> Facts {
+    let store = match Postgres::open_to_look(url.expose(), postgres_options(config)).await {
+        Ok(store) => store,
+        Err(error) => return Facts::Unreached { error },
+    };
+    let now = store.clock().now();
+    Facts::Database(Box::new(Database {
+        health: store.health().await,
+        inside: inside(&store, now, store.instances(now).await).await,
+        orphans: store.orphans().await,
+    }))
+}
+
+async fn inside(
+    store: &dyn Store,
+    now: Timestamp,
+    instances: Result<u64, StoreError>,
+) -> Result<Inside, StoreError> {
     let counts = store.counts(now).await?;
     let mut routes: Vec<Name> = counts.iter().map(|count| count.route.clone()).collect();
+    routes.sort();
     routes.dedup();
     let mut next_due = Vec::new();
     for route in routes {
@@ -105,9 +147,10 @@ async fn inside(store: &SyncSqlite, now: Timestamp) -> Result<Inside, StoreError
         counts,
         next_due,
         lapsed: store.lapsed(now, LAPSED_COUNTED_MAX).await?.len(),
+        overdue: store.overdue(now, LAPSED_COUNTED_MAX).await?.len(),
         gates: store.gates().await?,
         parked: store.parked().await?,
-        instances: store.instances(now).await?,
+        instances: instances?,
     })
 }
 

@@ -1,5 +1,6 @@
 //! `redeliver doctor`: says whether a store and what is in it are well, and what to do if not. Changes nothing.
 
+mod database;
 mod judge;
 mod look;
 
@@ -11,6 +12,7 @@ use super::{load_config, print, print_json};
 use crate::args::DoctorArgs;
 use crate::config::problem::counted;
 use crate::exit::{FAILED, Told};
+use crate::reach;
 
 /// How well something is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -59,8 +61,7 @@ struct Counted {
 
 pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     let loaded = load_config(&args.config)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let facts = runtime.block_on(look(&loaded.config.store.url));
+    let facts = reach::run(async { Ok(look(&loaded.config.store).await) })?;
     let findings = judge(&loaded, &facts);
     let level = findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok);
     let store = loaded.config.store.url.show();

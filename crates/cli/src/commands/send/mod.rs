@@ -22,7 +22,7 @@ const ROUTE: &str = "email";
 pub(super) fn run(args: &SendArgs) -> anyhow::Result<()> {
     let message = message(args)?;
     reach::run(async {
-        let reach = Reach::open(&args.reach, Missing::Make)?;
+        let reach = Reach::open(&args.reach, Missing::Make).await?;
         let mut request = Request::post("/v1/messages").json(&message);
         if let Some(span) = args.wait {
             // A header has whole seconds; waiting a little longer is no harm.
@@ -32,7 +32,7 @@ pub(super) fn run(args: &SendArgs) -> anyhow::Result<()> {
         let answer = reach.json(request).await?;
         tell(&answer, args.json)?;
         let is_waiting = matches!(answer["status"].as_str(), Some("due" | "scheduled" | "retrying"));
-        if reach.is_local() && is_waiting && !args.json {
+        if reach.is_alone() && is_waiting && !args.json {
             print_aside("no server has this store: it goes out once `redeliver serve` runs on it");
         }
         if answer["status"] == "dead" { Err(Told(FAILED).into()) } else { Ok(()) }
