@@ -1,6 +1,6 @@
 //! Builds an engine from a config. The only file that names every adapter.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -14,6 +14,7 @@ use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line};
 use redeliver_stores::postgres::{Durability as PostgresDurability, OpenOptions as PostgresOptions};
 use redeliver_stores::{Durability as SqliteDurability, OpenError, OpenOptions, Postgres, Role, Sqlite};
+use redeliver_transports::rabbitmq::{RabbitmqConfig, RabbitmqTransport};
 use redeliver_transports::scripted::ScriptedTransport;
 use redeliver_transports::smtp::SmtpTransport;
 
@@ -106,7 +107,7 @@ fn engine(
     let transports: HashMap<Name, Arc<dyn Transport>> = config
         .transports
         .iter()
-        .map(|(name, config)| Ok((name.clone(), transport(name, config, &clock)?)))
+        .map(|(name, own)| Ok((name.clone(), transport(name, own, config, &clock)?)))
         .collect::<anyhow::Result<_>>()?;
     let line = |route: &redeliver_core::Route| {
         Line::new(route.clone(), &transports, Vec::new())
@@ -145,11 +146,18 @@ async fn open_store(config: &StoreConfig, role: Role) -> anyhow::Result<Opened> 
 
 fn transport(
     name: &Name,
-    config: &TransportConfig,
+    own: &TransportConfig,
+    config: &Config,
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<Arc<dyn Transport>> {
     let clock = Arc::clone(clock);
-    match config {
+    match own {
+        TransportConfig::Rabbitmq(own) => {
+            let queues = if own.declare { dead_letter_queues(name, config) } else { Vec::new() };
+            let transport =
+                RabbitmqTransport::new(name.clone(), RabbitmqConfig { queues, ..(**own).clone() }, clock);
+            Ok(Arc::new(transport.map_err(|wrong| anyhow!("transport {name}: {wrong}"))?))
+        }
         TransportConfig::Scripted(config) => {
             Ok(Arc::new(ScriptedTransport::new(name.clone(), config.clone(), clock)))
         }
@@ -158,6 +166,19 @@ fn transport(
             Ok(Arc::new(transport.map_err(|wrong| anyhow!("transport {name}: {wrong}"))?))
         }
     }
+}
+
+/// The queues of dead letters that this transport publishes to: ours to make, as nobody else would.
+fn dead_letter_queues(transport: &Name, config: &Config) -> Vec<String> {
+    let letters: BTreeSet<_> =
+        config.routes.values().filter_map(|config| config.route.dead_letter.clone()).collect();
+    let travels =
+        letters.iter().filter_map(|name| config.routes.get(name)).flat_map(|config| &config.route.lanes);
+    let queues: BTreeSet<_> = travels
+        .filter(|travel| travel.transport == *transport)
+        .filter_map(|travel| travel.target.as_deref().map(str::to_owned))
+        .collect();
+    queues.into_iter().collect()
 }
 
 /// What is wrong, with what whoever started us can do about it where the error doesn't say so itself.

@@ -37,14 +37,19 @@ fn the_example_is_the_default_config_with_its_routes() {
         },
         policies: [(); 4].map(|()| "doubling".into()),
     };
+    let orders = RouteConfig {
+        route: Route::new("orders", "rabbitmq", doubling.clone()),
+        policies: [(); 4].map(|()| "doubling".into()),
+    };
     let expected = Config {
         transports: [
+            ("rabbitmq".into(), TransportConfig::Rabbitmq(Box::default())),
             ("script".into(), TransportConfig::Scripted(ScriptedConfig::default())),
             ("smtp".into(), TransportConfig::Smtp(Box::default())),
         ]
         .into(),
         policies: [("steps".into(), steps), ("doubling".into(), doubling)].into(),
-        routes: [("email".into(), email), ("dead".into(), dead)].into(),
+        routes: [("email".into(), email), ("dead".into(), dead), ("orders".into(), orders)].into(),
         ..Config::default()
     };
     let loaded = loaded();

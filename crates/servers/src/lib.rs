@@ -11,6 +11,7 @@
 mod guard;
 pub mod pgbouncer;
 pub mod postgres;
+pub mod rabbitmq;
 
 use std::net::TcpListener;
 

@@ -2,5 +2,6 @@
 //!
 //! An adapter carries once and reports; it never retries by itself, and adapters never import one another.
 
+pub mod rabbitmq;
 pub mod scripted;
 pub mod smtp;

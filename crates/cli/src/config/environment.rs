@@ -11,6 +11,7 @@ pub const ALIASES: &[(&str, &[&str])] = &[
     ("DATABASE_URL", &["store", "url"]),
     ("HTTP_PORT", &["http", "port"]),
     ("REDELIVER_ADMIN_KEY", &["http", "admin_key"]),
+    ("RABBITMQ_URL", &["transports", "rabbitmq", "url"]),
     ("SMTP_URL", &["transports", "smtp", "url"]),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", &["telemetry", "otlp_endpoint"]),
 ];

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
+use redeliver_transports::rabbitmq::{Broker, BrokerConfig, OnConfirm, RabbitmqConfig};
 use redeliver_transports::scripted::{Script, ScriptedConfig, Step};
 use redeliver_transports::smtp::{Server, SmtpConfig, Tls, parse_mailbox};
 
 use super::reader::Reader;
 use super::source::{Node, Value};
-use super::value::{HOUR, MS};
+use super::value::{HOUR, MS, SECOND};
 
 /// One transport, by its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportConfig {
+    /// `kind = "rabbitmq"`: publishes to the queues of a broker.
+    Rabbitmq(Box<RabbitmqConfig>),
     /// `kind = "scripted"`: does what its script says and never leaves the process.
     Scripted(ScriptedConfig),
     /// `kind = "smtp"`: hands mails to a mail server.
@@ -22,6 +25,7 @@ impl TransportConfig {
     /// The kind's word.
     pub const fn kind(&self) -> &'static str {
         match self {
+            Self::Rabbitmq(_) => "rabbitmq",
             Self::Scripted(_) => "scripted",
             Self::Smtp(_) => "smtp",
         }
@@ -32,7 +36,7 @@ impl TransportConfig {
 type ReadKind = fn(&Reader<'_>) -> TransportConfig;
 
 /// The kinds and how each is read.
-const KINDS: &[(&str, ReadKind)] = &[("scripted", scripted), ("smtp", smtp)];
+const KINDS: &[(&str, ReadKind)] = &[("rabbitmq", rabbitmq), ("scripted", scripted), ("smtp", smtp)];
 
 pub(super) fn read(reader: &Reader<'_>) -> TransportConfig {
     reader.require("kind", "kind = \"smtp\"");
@@ -43,6 +47,39 @@ pub(super) fn read(reader: &Reader<'_>) -> TransportConfig {
             reader.forgive();
             TransportConfig::Scripted(ScriptedConfig::default())
         }
+    }
+}
+
+fn rabbitmq(reader: &Reader<'_>) -> TransportConfig {
+    let default = RabbitmqConfig::default();
+    TransportConfig::Rabbitmq(Box::new(RabbitmqConfig {
+        broker: broker(reader),
+        exchange: reader.get("exchange", default.exchange, short),
+        confirm_timeout: reader.get("confirm_timeout", default.confirm_timeout, |node| node.span(MS..=HOUR)),
+        on_confirm: reader.get("on_confirm", default.on_confirm, |node| node.word(&OnConfirm::WORDS)),
+        declare: reader.get("declare", default.declare, flag),
+        queues: default.queues,
+    }))
+}
+
+/// The keys that say how a broker is come to.
+pub(super) fn broker(reader: &Reader<'_>) -> BrokerConfig {
+    let default = BrokerConfig::default();
+    let span = |key, default| reader.get(key, default, |node| node.span(SECOND..=HOUR));
+    BrokerConfig {
+        broker: reader.get("url", default.broker, |node| text_or_empty(node, Broker::parse)),
+        ca_file: reader.get("ca_file", default.ca_file, |node| text_or_empty(node, |path| Ok(path.into()))),
+        connect_timeout: span("connect_timeout", default.connect_timeout),
+        heartbeat: span("heartbeat", default.heartbeat),
+    }
+}
+
+/// A name that a broker takes.
+pub(super) fn short(node: &Node) -> Result<String, String> {
+    let text = node.text()?;
+    match text.len() <= 255 {
+        true => Ok(text),
+        false => Err("has at most 255 bytes".to_owned()),
     }
 }
 
@@ -102,7 +139,7 @@ fn host_name(text: &str) -> Result<String, String> {
     }
 }
 
-fn flag(node: &Node) -> Result<bool, String> {
+pub(super) fn flag(node: &Node) -> Result<bool, String> {
     match &node.value {
         Value::Flag(flag) => Ok(*flag),
         Value::Bare(text) if text == "true" => Ok(true),
@@ -136,6 +173,24 @@ mod tests {
         assert_eq!(server(MAIL, "smtp://mx:2525").as_deref(), Some("mx:2525"));
         assert_eq!(server(MAIL, ""), None, "mails wait");
         assert_eq!(server("", "smtp://mx:2525"), None, "no transport is made of it");
+    }
+
+    #[test]
+    fn rabbitmq_url_names_the_broker_of_a_transport_that_is_there() {
+        let text = "[transports.rabbitmq]\nkind = 'rabbitmq'\n";
+        let config = loaded(text, &[("RABBITMQ_URL", "amqp://ada:secret@mq/orders")]).unwrap().config;
+        let Some(TransportConfig::Rabbitmq(config)) = config.transports.get("rabbitmq") else { panic!() };
+        assert_eq!(
+            config.broker.broker.as_ref().map(|broker| broker.name()).as_deref(),
+            Some("mq:5672/orders")
+        );
+        for url in ["amqp://ada:secret@", "http://ada:secret@mq", "amqp://ada:secret@mq:none"] {
+            let wrong = loaded(text, &[("RABBITMQ_URL", url)]).unwrap_err();
+            assert!(wrong.contains("RABBITMQ_URL") && !wrong.contains("secret"), "{wrong}");
+        }
+        for line in ["on_confirm = 'read'", "heartbeat = '1ms'", "declare = 1"] {
+            assert!(loaded(&format!("{text}{line}"), &[]).is_err(), "{line}");
+        }
     }
 
     #[test]

@@ -1,0 +1,111 @@
+//! Comes to a broker: the socket, encryption where the URL asks for it, and the login.
+
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::amqp::wire::Short;
+use super::amqp::{Channel, Closed, Connection, Options, Stream, code};
+use super::config::{Broker, BrokerConfig};
+use super::declare;
+
+/// Knows how to come to one broker.
+pub(super) struct Dial {
+    config: BrokerConfig,
+    broker: Broker,
+    encryption: Option<(TlsConnector, ServerName<'static>)>,
+    name: String,
+    body_bytes_max: usize,
+}
+
+impl Dial {
+    /// To the broker of this config, if it has one; `name` is what people see there.
+    pub(super) fn new(
+        config: &BrokerConfig,
+        name: String,
+        body_bytes_max: usize,
+    ) -> Result<Option<Self>, String> {
+        let Some(broker) = config.broker.clone() else { return Ok(None) };
+        let encryption = broker.tls.then(|| encryption(config, &broker.host)).transpose()?;
+        Ok(Some(Self { config: config.clone(), broker, encryption, name, body_bytes_max }))
+    }
+
+    /// The broker's name for people.
+    pub(super) fn broker_name(&self) -> String {
+        self.broker.name()
+    }
+
+    /// A connection that is logged in.
+    pub(super) async fn connection(&self) -> Result<Connection, Closed> {
+        match tokio::time::timeout(self.config.connect_timeout, self.connect()).await {
+            Ok(connected) => connected,
+            Err(_) => Err(Closed::Broken("connecting took too long".into())),
+        }
+    }
+
+    /// The same with a channel, and with these queues there.
+    pub(super) async fn channel(&self, queues: &[Short]) -> Result<(Connection, Channel), Closed> {
+        let connection = self.connection().await?;
+        let opened = async {
+            for queue in queues {
+                declare::ensure(&connection, queue).await?;
+            }
+            connection.channel().await
+        };
+        match tokio::time::timeout(self.config.connect_timeout, opened).await {
+            Ok(channel) => {
+                let channel = channel?;
+                Ok((connection, channel))
+            }
+            Err(_) => Err(Closed::Broken("opening a channel took too long".into())),
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, Closed> {
+        let socket = TcpStream::connect((self.broker.host.as_str(), self.broker.port)).await?;
+        // A word that waits for company is a word that comes late.
+        socket.set_nodelay(true)?;
+        let stream: Box<dyn Stream> = match &self.encryption {
+            Some((connector, server)) => Box::new(connector.connect(server.clone(), socket).await?),
+            None => Box::new(socket),
+        };
+        let options = Options {
+            user: self.broker.user.clone(),
+            password: self.broker.password.reveal().to_owned(),
+            virtual_host: self.broker.virtual_host.clone(),
+            name: self.name.clone(),
+            heartbeat: self.config.heartbeat,
+            body_bytes_max: self.body_bytes_max,
+        };
+        Connection::open(stream, &options).await
+    }
+}
+
+/// Whether the broker does not let us in, which nothing but another login will change.
+pub(super) fn is_login_refused(closed: &Closed) -> bool {
+    closed.code() == Some(code::ACCESS_REFUSED)
+}
+
+fn encryption(config: &BrokerConfig, host: &str) -> Result<(TlsConnector, ServerName<'static>), String> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    if let Some(path) = &config.ca_file {
+        let wrong = |error: &dyn std::fmt::Display| format!("ca_file {}: {error}", path.display());
+        let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))?;
+        for certificate in read {
+            let certificate = certificate.map_err(|error| wrong(&error))?;
+            roots.add(certificate).map_err(|error| wrong(&error))?;
+        }
+    }
+    let client = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS: {error}"))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let server =
+        ServerName::try_from(host.to_owned()).map_err(|_| "the host is no name of one".to_owned())?;
+    Ok((TlsConnector::from(Arc::new(client)), server))
+}

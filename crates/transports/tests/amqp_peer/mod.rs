@@ -1,0 +1,196 @@
+//! A broker that behaves as it is told: it speaks AMQP, and keeps nothing but what it has seen.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test needs a part of it, and fails if it can't go on"
+)]
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use bytes::{Bytes, BytesMut};
+use redeliver_conformance::transport::{Manner, Seen};
+use redeliver_transports::rabbitmq::amqp::NAME_HEADER;
+use redeliver_transports::rabbitmq::amqp::frame::{Frame, put_method};
+use redeliver_transports::rabbitmq::amqp::method::Method;
+use redeliver_transports::rabbitmq::amqp::properties::Properties;
+use redeliver_transports::rabbitmq::amqp::table::Table;
+use redeliver_transports::rabbitmq::amqp::wire::{Long, Short};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+const FRAME_MAX: usize = 131_072;
+
+/// The broker, and what it has seen.
+pub struct Peer {
+    address: SocketAddr,
+    told: Arc<Told>,
+    listening: tokio::sync::Mutex<Option<JoinSet<()>>>,
+}
+
+struct Told {
+    manner: Mutex<Manner>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl Peer {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let told = Arc::new(Told { manner: Mutex::new(Manner::Takes), seen: Mutex::default() });
+        let listening = tokio::sync::Mutex::new(Some(listen(listener, &told)));
+        Self { address, told, listening }
+    }
+
+    pub fn url(&self) -> String {
+        format!("amqp://guest:guest@{}", self.address)
+    }
+
+    pub async fn behave(&self, manner: Manner) {
+        *self.told.manner.lock().unwrap() = manner;
+        let mut listening = self.listening.lock().await;
+        if manner == Manner::Away {
+            if let Some(mut tasks) = listening.take() {
+                tasks.shutdown().await;
+            }
+        } else if listening.is_none() {
+            *listening = Some(listen(TcpListener::bind(self.address).await.unwrap(), &self.told));
+        }
+    }
+
+    pub fn forget(&self) {
+        self.told.seen.lock().unwrap().clear();
+    }
+
+    pub fn seen(&self) -> Vec<Seen> {
+        self.told.seen.lock().unwrap().clone()
+    }
+}
+
+/// Takes whoever comes, until it is dropped.
+fn listen(listener: TcpListener, told: &Arc<Told>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    let told = Arc::clone(told);
+    tasks.spawn(async move {
+        let mut talks = JoinSet::new();
+        while let Ok((socket, _)) = listener.accept().await {
+            let told = Arc::clone(&told);
+            talks.spawn(async move {
+                // Whoever hangs up is gone.
+                let _ = Talk { socket, read: BytesMut::new(), told, published: 0 }.hold().await;
+            });
+        }
+    });
+    tasks
+}
+
+struct Talk {
+    socket: TcpStream,
+    read: BytesMut,
+    told: Arc<Told>,
+    published: u64,
+}
+
+impl Talk {
+    async fn hold(mut self) -> std::io::Result<()> {
+        let mut greeting = [0; 8];
+        self.socket.read_exact(&mut greeting).await?;
+        self.say(
+            0,
+            &Method::ConnectionStart {
+                major: 0,
+                minor: 9,
+                properties: Table::default(),
+                mechanisms: Long(Bytes::from_static(b"AMQPLAIN PLAIN")),
+                locales: Long(Bytes::from_static(b"en_US")),
+            },
+        )
+        .await?;
+        let mut coming: Option<(Option<Properties>, u64, BytesMut)> = None;
+        loop {
+            match self.hear().await? {
+                Frame::Method(channel, method) => {
+                    let Some(answer) = answer(&method) else {
+                        if matches!(method, Method::BasicPublish { .. }) {
+                            coming = Some((None, 0, BytesMut::new()));
+                        }
+                        continue;
+                    };
+                    self.say(channel, &answer).await?;
+                }
+                Frame::Head(channel, bytes) => {
+                    let (length, properties) = Properties::read_head(bytes).unwrap();
+                    coming = Some((properties.ok(), length, BytesMut::new()));
+                    self.finish(channel, &mut coming).await?;
+                }
+                Frame::Body(channel, bytes) => {
+                    if let Some((_, _, body)) = &mut coming {
+                        body.extend_from_slice(&bytes);
+                    }
+                    self.finish(channel, &mut coming).await?;
+                }
+                Frame::Heartbeat => {}
+            }
+        }
+    }
+
+    /// Says what it was told to say about a message, once it is whole.
+    async fn finish(
+        &mut self,
+        channel: u16,
+        coming: &mut Option<(Option<Properties>, u64, BytesMut)>,
+    ) -> std::io::Result<()> {
+        let is_whole = |coming: &mut (_, u64, BytesMut)| coming.1 == coming.2.len() as u64;
+        let Some((properties, _, body)) = coming.take_if(is_whole) else { return Ok(()) };
+        self.published += 1;
+        let attempt_id = properties.and_then(|it| it.header(NAME_HEADER).map(str::to_owned));
+        self.told.seen.lock().unwrap().push(Seen { attempt_id, bytes: Some(body.freeze()) });
+        let manner = *self.told.manner.lock().unwrap();
+        let (tag, flags) = (self.published, 0);
+        let word = match manner {
+            Manner::Takes => Method::BasicAck { tag, flags },
+            Manner::Fails => Method::BasicNack { tag, flags },
+            Manner::Refuses => Method::ChannelClose {
+                code: 406,
+                text: Short::cut("PRECONDITION_FAILED - never"),
+                class: 60,
+                number: 40,
+            },
+            Manner::Silent | Manner::Away => return Ok(()),
+        };
+        self.say(channel, &word).await
+    }
+
+    async fn say(&mut self, channel: u16, method: &Method) -> std::io::Result<()> {
+        let mut bytes = BytesMut::new();
+        put_method(channel, method, &mut bytes);
+        self.socket.write_all(&bytes).await
+    }
+
+    async fn hear(&mut self) -> std::io::Result<Frame> {
+        loop {
+            if let Some(frame) = Frame::take(&mut self.read, FRAME_MAX).unwrap() {
+                return Ok(frame);
+            }
+            if self.socket.read_buf(&mut self.read).await? == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}
+
+/// What a broker that means well answers to a method.
+fn answer(method: &Method) -> Option<Method> {
+    match method {
+        Method::ConnectionStartOk { .. } => {
+            Some(Method::ConnectionTune { channel_max: 0, frame_max: FRAME_MAX as u32, heartbeat: 60 })
+        }
+        Method::ConnectionOpen { .. } => Some(Method::ConnectionOpenOk { reserved: Short::default() }),
+        Method::ConnectionClose { .. } => Some(Method::ConnectionCloseOk {}),
+        Method::ChannelOpen { .. } => Some(Method::ChannelOpenOk { reserved: Long::default() }),
+        Method::ChannelClose { .. } => Some(Method::ChannelCloseOk {}),
+        Method::ConfirmSelect { .. } => Some(Method::ConfirmSelectOk {}),
+        _ => None,
+    }
+}

@@ -1,0 +1,121 @@
+//! A real broker: whoever looks into its queues, and a transport that publishes to them.
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::Duration;
+
+use redeliver_conformance::make;
+use redeliver_core::{Content, Message, Outcome, Timestamp};
+use redeliver_engine::clock::WallClock;
+use redeliver_engine::transport::{Envelope, Transport};
+use redeliver_transports::rabbitmq::amqp::method::{Method, flags};
+use redeliver_transports::rabbitmq::amqp::table::Table;
+use redeliver_transports::rabbitmq::amqp::wire::Short;
+use redeliver_transports::rabbitmq::amqp::{Connection, Delivery, Options};
+use redeliver_transports::rabbitmq::{Broker, BrokerConfig, RabbitmqConfig, RabbitmqTransport};
+use tokio::net::TcpStream;
+
+/// Long enough for any answer that will come.
+pub const WITHIN: Duration = Duration::from_secs(60);
+
+pub fn run<T>(story: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(story)
+}
+
+pub fn broker_config(url: &str) -> BrokerConfig {
+    BrokerConfig {
+        broker: Some(Broker::parse(url).unwrap()),
+        connect_timeout: WITHIN,
+        ..BrokerConfig::default()
+    }
+}
+
+pub fn config(url: &str) -> RabbitmqConfig {
+    RabbitmqConfig { broker: broker_config(url), confirm_timeout: WITHIN, ..RabbitmqConfig::default() }
+}
+
+pub fn transport(config: RabbitmqConfig) -> RabbitmqTransport {
+    RabbitmqTransport::new("rabbitmq", config, WallClock::new(Timestamp::default())).unwrap()
+}
+
+/// Something to carry to a queue.
+pub fn to(queue: &str, body: &str) -> Content {
+    Content { target: Some(queue.into()), ..Content::of_bytes(body.to_owned()) }
+}
+
+/// Carries the n-th message.
+pub async fn carry(transport: &dyn Transport, n: u32, content: &Content) -> Outcome {
+    carry_message(transport, &make::message(n), content).await
+}
+
+pub async fn carry_message(transport: &dyn Transport, message: &Message, content: &Content) -> Outcome {
+    let envelope = Envelope { message, content, target: content.target.as_deref() };
+    transport.carry(&envelope, WITHIN).await
+}
+
+/// The same until it is delivered: what is put off, or lost, is tried again.
+pub async fn carry_until_delivered(transport: &dyn Transport, n: u32, content: &Content) -> Outcome {
+    loop {
+        match carry(transport, n, content).await {
+            Outcome::Deferred { .. } | Outcome::Lost { .. } => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Somebody else on the broker, who makes queues and looks into them.
+pub struct Visitor {
+    pub connection: Connection,
+}
+
+impl Visitor {
+    pub async fn to(url: &str) -> Self {
+        let broker = Broker::parse(url).unwrap();
+        let socket = TcpStream::connect((broker.host.as_str(), broker.port)).await.unwrap();
+        let options = Options {
+            user: "guest".to_owned(),
+            password: "guest".to_owned(),
+            virtual_host: "/".to_owned(),
+            name: "visitor".to_owned(),
+            heartbeat: WITHIN,
+            body_bytes_max: 1 << 24,
+        };
+        Self { connection: Connection::open(Box::new(socket), &options).await.unwrap() }
+    }
+
+    pub async fn make(&self, queue: &str, arguments: Table) {
+        let channel = self.connection.channel().await.unwrap();
+        let queue = Short::new(queue).unwrap();
+        let declare = Method::QueueDeclare { reserved: 0, queue, flags: flags::DURABLE, arguments };
+        channel.call(&declare).await.unwrap();
+    }
+
+    /// The next so many messages of a queue; they are acknowledged.
+    pub async fn take(&self, queue: &str, count: usize) -> Vec<Delivery> {
+        let channel = self.connection.channel().await.unwrap();
+        let mut coming = channel.consume(&Short::new(queue).unwrap(), 1_000).await.unwrap();
+        let mut all = Vec::new();
+        while all.len() < count {
+            let next = tokio::time::timeout(WITHIN, coming.recv()).await;
+            let next = next.unwrap_or_else(|_| panic!("{queue} had {} of {count}", all.len())).unwrap();
+            channel.ack_up_to(next.tag);
+            all.push(next);
+        }
+        all
+    }
+
+    /// How many messages wait in a queue, if there is one.
+    pub async fn depth(&self, queue: &str) -> Option<u32> {
+        let channel = self.connection.channel().await.unwrap();
+        let queue = Short::new(queue).unwrap();
+        let (flags, arguments) = (flags::PASSIVE, Table::default());
+        match channel.call(&Method::QueueDeclare { reserved: 0, queue, flags, arguments }).await {
+            Ok(Method::QueueDeclareOk { messages, .. }) => Some(messages),
+            _ => None,
+        }
+    }
+}
