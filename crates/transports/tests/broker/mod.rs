@@ -1,6 +1,6 @@
 //! A real broker: whoever looks into its queues, and a transport that publishes to them.
 #![allow(dead_code, reason = "each test file uses its own part")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 use std::time::Duration;
 
