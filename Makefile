@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check sim bench coverage doc clean
+.PHONY: help run demo test check sim bench bench-http coverage doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -15,7 +15,7 @@ CLIPPY := $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 TEST := $(CARGO) test --workspace --locked
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build Redeliver and run the e-mail outbox with a mail server to try it on: HTTP_PORT=8086 SINK_PORT=2525
 	@scripts/ensure build
@@ -52,6 +52,13 @@ bench: ## Measure speed and lateness of a release build: BENCH='--store sqlite:P
 	$(CARGO) build --locked --release --package redeliver-cli
 	@rm -rf target/bench && mkdir -p target/bench
 	$(CARGO) run --locked --release --quiet --package redeliver-cli -- bench $(BENCH)
+
+bench-http: ## Measure accepting over HTTP from 64 connections by wrk, beside 64 callers within the process, three times
+	@scripts/ensure build wrk
+	$(CARGO) build --locked --release --package redeliver-cli
+	@rm -rf target/bench && mkdir -p target/bench
+	@for run in 1 2 3; do target/release/redeliver bench --store sqlite:target/bench/redeliver.db \
+	    --only accept_http --wrk --messages 1500000 || exit 1; done
 
 coverage: ## Measure which lines the tests reach; fails below the gates in scripts/coverage
 	@scripts/ensure build peers coverage

@@ -166,6 +166,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "JOB", value_delimiter = ',',
           value_parser = PossibleValuesParser::new(BENCH_JOBS))]
     pub only: Vec<String>,
+    /// Have accept_http's messages sent by the program wrk, a client that takes little of the machine
+    #[arg(long)]
+    pub wrk: bool,
     /// Print a line of JSON for each job
     #[arg(long)]
     pub json: bool,

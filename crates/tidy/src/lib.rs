@@ -26,6 +26,7 @@ macro_rules! house_rules {
                 every_file_begins_with_what_it_is_for
                 a_long_file_has_its_reason
                 no_test_is_ignored
+                every_merge_is_finished
                 nothing_is_left_for_later
                 an_exception_to_a_lint_has_its_reason
                 lines_end_where_they_end

@@ -56,6 +56,15 @@ pub fn no_test_is_ignored(tree: &Tree) -> Vec<Offence> {
     tree.ending(".rs").filter(|file| !is_tidy(file)).flat_map(|file| file.offences(ignored)).collect()
 }
 
+/// No merge was left half done.
+pub fn every_merge_is_finished(tree: &Tree) -> Vec<Offence> {
+    let marked = |line: &str| {
+        let marks = ["<<<<<<< ", ">>>>>>> "];
+        marks.iter().any(|mark| line.starts_with(mark)).then(|| "a merge left both sides here".to_owned())
+    };
+    tree.files.iter().filter(|file| !is_tidy(file)).flat_map(|file| file.offences(marked)).collect()
+}
+
 /// Nothing is marked as unfinished: it is done, or it is an issue.
 pub fn nothing_is_left_for_later(tree: &Tree) -> Vec<Offence> {
     const MARKS: [&str; 6] = ["todo!", "unimplemented!", "TODO", "FIXME", "XXX", "HACK"];

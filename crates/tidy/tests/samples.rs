@@ -10,6 +10,11 @@ const SAMPLES: &[Sample] = &[
     ("every_file_begins_with_what_it_is_for", &[("a.rs", "//! What it is for.\n")], &[]),
     ("no_test_is_ignored", &[("a.rs", "#[test]\n#[ignore = \"slow\"]\nfn a() {}\n")], &["a.rs:2"]),
     (
+        "every_merge_is_finished",
+        &[("a.md", "one\n<<<<<<< HEAD\ntwo\n=======\n>>>>>>> b\n")],
+        &["a.md:2", "a.md:5"],
+    ),
+    (
         "nothing_is_left_for_later",
         &[("a.rs", "fn a() {\n    todo!()\n}\n"), ("b.md", "FIXME: say why\n")],
         &["a.rs:2", "b.md:1"],

@@ -43,7 +43,7 @@ impl<'a> Fields<'a> {
     pub fn raw(&mut self, name: &'static str) -> Option<&'a RawValue> {
         self.asked.push(name);
         let (_, value) = self.entries.iter().find(|(known, _)| known == name)?;
-        if depth(value.get()) > DEPTH_MAX {
+        if is_too_deep(value.get()) {
             self.wrong(name, format!("is nested more than {DEPTH_MAX} deep"));
             return None;
         }
@@ -123,6 +123,11 @@ fn explain(field: String, error: &serde_json::Error) -> (String, String) {
 fn words(error: &serde_json::Error) -> String {
     let said = error.to_string();
     said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said).to_owned()
+}
+
+/// Whether a text is nested too deep that is known to be JSON. Each level takes two bytes, so that most are too short.
+fn is_too_deep(json: &str) -> bool {
+    json.len() > 2 * DEPTH_MAX && json.starts_with(['[', '{']) && depth(json) > DEPTH_MAX
 }
 
 /// How deep a text is nested that is known to be JSON.

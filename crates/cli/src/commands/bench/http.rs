@@ -18,14 +18,16 @@ use tokio::net::{TcpListener, TcpStream};
 use super::carrier::Carrier;
 use super::report::{Report, Row};
 use super::rig::{BODY_BYTES, Place, Rig, message};
+use super::wrk;
+use crate::args::BenchArgs;
 
 /// Connections, and callers within the process.
 const CONNECTIONS: usize = 64;
 const KEY: &str = "a-key-for-this-benchmark-only";
 
 /// One by one over HTTP from sixty-four connections, held against sixty-four callers of the engine itself.
-pub(super) async fn accept_http(n: usize, place: &Place, report: &mut Report) -> anyhow::Result<()> {
-    let each = n / CONNECTIONS;
+pub(super) async fn accept_http(args: &BenchArgs, place: &Place, report: &mut Report) -> anyhow::Result<()> {
+    let each = args.messages / 5 / CONNECTIONS;
     let without = in_process(each, place).await?;
     let rig = Rig::new(place.fresh()?, Carrier::default())?;
     let key = AdminKey::new(KEY).map_err(|why| anyhow::anyhow!("the benchmark's key: {why}"))?;
@@ -42,6 +44,29 @@ pub(super) async fn accept_http(n: usize, place: &Place, report: &mut Report) ->
     let (stopper, stop) = stop_pair();
     let limits = Arc::clone(&server.limits);
     let serving = tokio::spawn(serve::serve(listener, router(server), limits, stop));
+    let measured = match args.wrk {
+        true => wrk::post(address, CONNECTIONS, KEY, &body()).await?,
+        false => by_ourselves(address, each, report).await?,
+    };
+    stopper.stop();
+    serving.await.context("the server did not end well")?;
+    let Measured { n, rate, times } = measured;
+    let rated = Row::rate("accept_http", n, rate, Some(without));
+    report.add(Row { p50_ms: times.p50_ms, p99_ms: times.p99_ms, max_ms: times.max_ms, ..rated })
+}
+
+/// What a client saw.
+pub(super) struct Measured {
+    /// Messages that were accepted.
+    pub(super) n: usize,
+    /// Messages a second.
+    pub(super) rate: f64,
+    /// How long each took.
+    pub(super) times: Row,
+}
+
+/// Clients in this process, which has that much less for the server.
+async fn by_ourselves(address: SocketAddr, each: usize, report: &Report) -> anyhow::Result<Measured> {
     let bar = report.bar("accept_http", each * CONNECTIONS);
     let begun = Instant::now();
     let clients: Vec<_> = (0..CONNECTIONS)
@@ -56,12 +81,8 @@ pub(super) async fn accept_http(n: usize, place: &Place, report: &mut Report) ->
     }
     let rate = times_ms.len() as f64 / begun.elapsed().as_secs_f64();
     bar.finish_and_clear();
-    stopper.stop();
-    serving.await.context("the server did not end well")?;
     times_ms.sort_by(f64::total_cmp);
-    let times = Row::times("accept_http", &times_ms);
-    let rated = Row::rate("accept_http", times_ms.len(), rate, Some(without));
-    report.add(Row { p50_ms: times.p50_ms, p99_ms: times.p99_ms, max_ms: times.max_ms, ..rated })
+    Ok(Measured { n: times_ms.len(), rate, times: Row::times("accept_http", &times_ms) })
 }
 
 /// The engine's own rate, with as many callers.
@@ -89,7 +110,7 @@ async fn in_process(each: usize, place: &Place) -> anyhow::Result<f64> {
 async fn post(address: SocketAddr, count: usize, mut done: impl FnMut()) -> anyhow::Result<Vec<f64>> {
     let mut stream = BufReader::new(TcpStream::connect(address).await?);
     stream.get_ref().set_nodelay(true)?;
-    let body = format!(r#"{{"route":"bench","target":"somewhere","payload":"{}"}}"#, "x".repeat(BODY_BYTES));
+    let body = body();
     let request = format!(
         "POST /v1/messages HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {KEY}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -104,6 +125,11 @@ async fn post(address: SocketAddr, count: usize, mut done: impl FnMut()) -> anyh
         done();
     }
     Ok(times_ms)
+}
+
+/// What is posted.
+fn body() -> String {
+    format!(r#"{{"route":"bench","target":"somewhere","payload":"{}"}}"#, "x".repeat(BODY_BYTES))
 }
 
 /// Reads one answer, which must be a 201.

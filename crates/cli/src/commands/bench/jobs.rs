@@ -31,7 +31,7 @@ pub(super) async fn run(args: &BenchArgs, place: &Place, report: &mut Report) ->
         accept_single(args.messages / 5, place, report).await?;
     }
     if wanted("accept_http") {
-        accept_http(args.messages / 5, place, report).await?;
+        accept_http(args, place, report).await?;
     }
     if wanted("drain") || wanted("backlog") {
         let drained = drain(args.messages, place, report).await?;

@@ -7,6 +7,7 @@ mod http;
 mod jobs;
 mod report;
 mod rig;
+mod wrk;
 
 use std::path::PathBuf;
 
