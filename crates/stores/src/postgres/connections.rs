@@ -47,13 +47,15 @@ impl Connections {
         options: &OpenOptions,
         clock: Arc<FollowedClock>,
     ) -> Result<Self, Fault> {
+        // The last host is tried, too, where none of the others says a word.
+        let hosts = address.config.get_hosts().len().clamp(1, 8) as u32;
         let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let connections = Manager::from_config(address.config.clone(), address.tls.clone(), recycle);
         let pool = Pool::builder(connections)
             .max_size(options.connections_max)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(options.call_timeout))
-            .create_timeout(Some(options.connect_timeout * 2))
+            .create_timeout(Some(options.connect_timeout * (hosts + 1)))
             .build()
             .map_err(|error| Fault::NoConnection(error.to_string()))?;
         Ok(Self {

@@ -13,7 +13,7 @@ use tokio_postgres::NoTls;
 /// The longest that anything here is waited for.
 const WITHIN: Duration = Duration::from_secs(30);
 
-fn run<T>(story: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(story: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(WITHIN * 2, story).await }).unwrap()
@@ -24,7 +24,7 @@ async fn open(url: &str) -> Postgres {
 }
 
 /// Asks until the answer is yes.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let asking = async {
         while !is_so().await {
             tokio::time::sleep(Duration::from_millis(2)).await;

@@ -18,8 +18,8 @@ struct InDatabase {
 }
 
 impl InDatabase {
-    async fn new() -> Self {
-        let database = PostgresServer::shared().database();
+    async fn on(server: &'static PostgresServer) -> Self {
+        let database = server.database();
         let store = Postgres::open(&database.url(), OpenOptions::default()).await.unwrap();
         Self { store, _database: database }
     }
@@ -53,10 +53,10 @@ impl AccessRig for InDatabase {
 
 mod by_itself {
     use super::*;
-    redeliver_conformance::store_tests!(InDatabase::new().await);
+    redeliver_conformance::store_tests!(InDatabase::on(PostgresServer::shared()).await);
     mod access {
         use super::*;
-        redeliver_conformance::access_tests!(InDatabase::new().await);
+        redeliver_conformance::access_tests!(InDatabase::on(PostgresServer::shared()).await);
     }
 }
 
@@ -66,5 +66,20 @@ mod behind_a_pooler {
     mod access {
         use super::*;
         redeliver_conformance::access_tests!(InDatabase::behind_a_pooler().await);
+    }
+}
+
+mod on_18 {
+    use super::*;
+    redeliver_conformance::store_tests!(InDatabase::on(PostgresServer::shared_18()).await);
+    mod access {
+        use super::*;
+        redeliver_conformance::access_tests!(InDatabase::on(PostgresServer::shared_18()).await);
+    }
+
+    #[test]
+    fn it_really_is_version_18() {
+        let version = PostgresServer::shared_18().say("postgres", "SHOW server_version_num");
+        assert!(version.starts_with("18"), "{version}");
     }
 }
