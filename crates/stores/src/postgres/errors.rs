@@ -31,6 +31,9 @@ pub enum Fault {
     /// There is no connection to be had.
     #[error("{0}")]
     NoConnection(String),
+    /// A row never found its key in one state for long enough.
+    #[error("a key comes and goes; try again")]
+    Unsettled,
 }
 
 /// Why a store could not be opened. The variants say what can be done.
@@ -86,12 +89,28 @@ impl Fault {
         })
     }
 
+    /// Whether one row is to blame, so that others would have been written without it, and can be said again.
+    pub(super) fn is_of_a_row(&self) -> bool {
+        /// Values that no column can have, that others have already, or that are larger than can be kept.
+        const OF_VALUES: [&str; 3] = ["22", "23", "54"];
+        match self {
+            Self::Unreadable(_) | Self::Odd(_) | Self::Unfit(_) | Self::Unsettled => true,
+            Self::Sql(error) => {
+                error.code().is_some_and(|code| OF_VALUES.iter().any(|class| code.code().starts_with(class)))
+            }
+            Self::TimedOut(_) | Self::NoConnection(_) => false,
+        }
+    }
+
     /// Whether the connection can't be trusted to be as a call expects it.
     pub(super) fn spoils(&self) -> bool {
         match self {
-            Self::Sql(error) => error.is_closed() || error.code().is_none_or(|code| code.code() == "25006"),
+            // It can only be read, or the database is about to close it.
+            Self::Sql(error) => error.code().is_none_or(|code| {
+                error.is_closed() || code.code() == "25006" || code.code().starts_with("57P")
+            }),
             Self::TimedOut(_) | Self::NoConnection(_) => true,
-            Self::Unreadable(_) | Self::Odd(_) | Self::Unfit(_) => false,
+            Self::Unreadable(_) | Self::Odd(_) | Self::Unfit(_) | Self::Unsettled => false,
         }
     }
 
@@ -99,7 +118,7 @@ impl Fault {
         match self {
             Self::Unfit(_) => Kind::Unfit,
             Self::Unreadable(_) | Self::Odd(_) => Kind::Damaged,
-            Self::TimedOut(_) | Self::NoConnection(_) => Kind::Unavailable,
+            Self::TimedOut(_) | Self::NoConnection(_) | Self::Unsettled => Kind::Unavailable,
             Self::Sql(error) => match error.code() {
                 Some(code) => by_code(code),
                 None if is_of_a_value(error) => Kind::Damaged,

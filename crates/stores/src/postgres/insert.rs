@@ -11,6 +11,7 @@ use redeliver_core::change::NewRow;
 use redeliver_core::content::{ContentHash, ContentSource};
 use redeliver_core::{Content, Message, MessageId, Name};
 use redeliver_engine::store::{Inserted, StoreError};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
@@ -43,9 +44,8 @@ pub async fn accept_in(
 
 pub(super) async fn insert(db: &mut Client, rows: &[NewRow]) -> Result<Vec<Inserted>, Fault> {
     let all: Vec<&NewRow> = rows.iter().collect();
-    let takes_one_statement = |row: &NewRow| row.spawn.is_none() && !row.revives;
     if rows.iter().all(takes_one_statement) {
-        return insert_all(db, &all).await;
+        return insert_one(db, &all).await;
     }
     let transaction = db.transaction().await?;
     let answers = insert_all(transaction.client(), &all).await?;
@@ -53,33 +53,59 @@ pub(super) async fn insert(db: &mut Client, rows: &[NewRow]) -> Result<Vec<Inser
     Ok(answers)
 }
 
-/// Keeps rows, and then what they bring with them. Without a transaction around it, only rows that bring nothing and
-/// do not come back: those take one statement.
+/// Keeps rows that take one statement, which is a transaction by itself.
+pub(super) async fn insert_one(db: &Client, rows: &[&NewRow]) -> Result<Vec<Inserted>, Fault> {
+    match Inserting::new(db, rows, include_str!("sql/insert_fresh.sql")).finish().await {
+        // Said again, because an answer was lost: rare enough to begin anew.
+        Err(Fault::Sql(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+            Inserting::new(db, rows, CAREFULLY).finish().await
+        }
+        inserted => inserted,
+    }
+}
+
+/// Whether a row brings nothing and does not come back.
+pub(super) fn takes_one_statement(row: &NewRow) -> bool {
+    row.spawn.is_none() && !row.revives
+}
+
+/// Keeps rows, and then what they bring with them, inside a transaction.
 pub(super) fn insert_all<'a>(
     db: &'a Client,
     rows: &'a [&'a NewRow],
 ) -> Pin<Box<dyn Future<Output = Result<Vec<Inserted>, Fault>> + Send + 'a>> {
-    Box::pin(async move {
-        let mut inserting = Inserting { db, rows, answers: vec![None; rows.len()], revived: HashSet::new() };
-        let spawned = inserting.run().await?;
-        if !spawned.is_empty() {
-            // The word of the same death is kept once.
-            insert_all(db, &spawned).await?;
-        }
-        Ok(inserting.answers.into_iter().map(|answer| answer.unwrap_or(Inserted::New)).collect())
-    })
+    Box::pin(Inserting::new(db, rows, CAREFULLY).finish())
 }
+
+/// Leaves alone what is there already.
+const CAREFULLY: &str = include_str!("sql/insert.sql");
 
 /// Rows on their way in, and what was said about them so far.
 struct Inserting<'a> {
     db: &'a Client,
     rows: &'a [&'a NewRow],
+    /// The statement that writes them.
+    sql: &'static str,
     answers: Vec<Option<Inserted>>,
     /// Rows whose key was there without its message, and is theirs now.
     revived: HashSet<usize>,
 }
 
 impl<'a> Inserting<'a> {
+    fn new(db: &'a Client, rows: &'a [&'a NewRow], sql: &'static str) -> Self {
+        Self { db, rows, sql, answers: vec![None; rows.len()], revived: HashSet::new() }
+    }
+
+    /// Keeps the rows, and then what they bring with them.
+    async fn finish(mut self) -> Result<Vec<Inserted>, Fault> {
+        let spawned = self.run().await?;
+        if !spawned.is_empty() {
+            // The word of the same death is kept once.
+            insert_all(self.db, &spawned).await?;
+        }
+        Ok(self.answers.into_iter().map(|answer| answer.unwrap_or(Inserted::New)).collect())
+    }
+
     /// Says what the rows that were kept bring with them.
     async fn run(&mut self) -> Result<Vec<&'a NewRow>, Fault> {
         for place in 0..self.rows.len() {
@@ -107,7 +133,7 @@ impl<'a> Inserting<'a> {
             self.answer_known(&open).await?;
         }
         match self.answers.iter().any(Option::is_none) {
-            true => Err(Fault::NoConnection("a key comes and goes; try again".to_owned())),
+            true => Err(Fault::Unsettled),
             false => Ok(spawned),
         }
     }
@@ -156,7 +182,7 @@ impl<'a> Inserting<'a> {
         params.extend(contents.params());
         params.push((&hashes, Type::BYTEA_ARRAY));
         params.push((&revives, Type::BOOL_ARRAY));
-        let kept = self.db.query_typed(include_str!("sql/insert.sql"), &params).await?;
+        let kept = self.db.query_typed(self.sql, &params).await?;
         kept.iter().map(|row| get(row, 0)).collect()
     }
 
@@ -263,10 +289,12 @@ pub(super) async fn put_contents(db: &Client, written: &[(&Message, &Content)]) 
     }
     let workspaces: Vec<&str> = written.iter().map(|(message, _)| &*message.workspace).collect();
     let routes: Vec<&str> = written.iter().map(|(message, _)| &*message.route).collect();
+    let lanes: Vec<i16> = written.iter().map(|(message, _)| message.lane as i16).collect();
     let mut params = vec![(&ids as _, Type::UUID_ARRAY)];
     params.extend(contents.params());
     params.push((&workspaces, Type::TEXT_ARRAY));
     params.push((&routes, Type::TEXT_ARRAY));
+    params.push((&lanes, Type::INT2_ARRAY));
     db.execute_typed(include_str!("sql/put_content.sql"), &params).await?;
     Ok(())
 }

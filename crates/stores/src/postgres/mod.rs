@@ -10,9 +10,11 @@ mod columns;
 mod connections;
 mod errors;
 mod gates;
+mod gather;
 mod health;
 mod insert;
 mod instances;
+mod list;
 mod migrate;
 mod news;
 mod open;
@@ -43,6 +45,7 @@ use tokio_postgres::Client;
 use connections::{Connections, ask};
 pub use errors::OpenError;
 use errors::{Fault, open_error};
+use gather::Gather;
 pub use health::{Health, Holder, ORPHANS_COUNTED_MAX, Orphans, TableHealth};
 pub use insert::accept_in;
 use news::News;
@@ -55,6 +58,7 @@ pub use url::PostgresUrl;
 pub struct Postgres {
     connections: Arc<Connections>,
     clock: Arc<FollowedClock>,
+    gather: Gather,
     news: News,
     last_look: LastLook,
     place: String,
@@ -86,8 +90,9 @@ impl Postgres {
         let connections = Arc::new(connections);
         let name = format!("{:032x}", clock.bits());
         let news = News::start(name, connections.clone(), direct).await;
+        let gather = Gather::start(&connections);
         let last_look = LastLook::default();
-        Ok(Self { connections, clock, news, last_look, place: pooled.place })
+        Ok(Self { connections, clock, gather, news, last_look, place: pooled.place })
     }
 
     /// Makes the tables, or brings them up to date, and goes again. Says how many steps that took.
@@ -178,7 +183,10 @@ fn limit(count: usize) -> i64 {
 #[async_trait]
 impl Store for Postgres {
     async fn insert(&self, rows: Vec<NewRow>) -> Result<Vec<Inserted>, StoreError> {
-        let answers = ask!(self, |db| insert::insert(db, &rows))?;
+        let answers = match gather::takes(&rows) {
+            true => self.gather.insert(rows).await?,
+            false => ask!(self, |db| insert::insert(db, &rows))?,
+        };
         if answers.contains(&Inserted::New) {
             self.news.ring();
         }
@@ -276,7 +284,7 @@ impl Store for Postgres {
     }
 
     async fn list(&self, filter: Filter) -> Result<Vec<Message>, StoreError> {
-        ask!(self, |db| read::list(db, &filter))
+        ask!(self, |db| list::list(db, &filter))
     }
 
     async fn counts(&self, now: Timestamp) -> Result<Vec<Count>, StoreError> {

@@ -30,18 +30,22 @@ const OTHERS: [&str; 10] = [
     "health_orphans",
 ];
 
-/// Statements that are only planned with their values: each leaves out what wasn't asked for.
-const BY_VALUE: [&str; 10] = [
-    "list",
-    "list_by_name",
-    "list_by_key",
-    "list_claimed",
-    "list_handed_off",
-    "list_dead",
-    "list_parked",
-    "list_due",
-    "list_put_away",
-    "list_waiting",
+/// Statements that are only planned with their values, because each leaves out what wasn't asked for; and the indexes
+/// that they walk.
+const BY_VALUE: [(&str, &[&str]); 13] = [
+    ("list", &["redeliver_messages_pkey"]),
+    ("list_by_key", &["redeliver_keys_pkey", "redeliver_messages_pkey"]),
+    ("list_by_name", &["redeliver_contents_", "redeliver_messages_pkey"]),
+    ("list_cancelled", &["redeliver_cancelled"]),
+    ("list_claimed", &["redeliver_claimed"]),
+    ("list_dead", &["redeliver_dead"]),
+    ("list_delivered", &["redeliver_delivered"]),
+    ("list_dismissed", &["redeliver_dismissed"]),
+    ("list_due", &["redeliver_ready", "redeliver_suspects"]),
+    ("list_handed_off", &["redeliver_awaited"]),
+    ("list_later", &["redeliver_ready", "redeliver_suspects"]),
+    ("list_parked", &["redeliver_held"]),
+    ("list_waiting", &["redeliver_untried", "redeliver_retried"]),
 ];
 
 /// A database with rows, of which the statistics say that there are none.
@@ -65,8 +69,8 @@ fn database() -> &'static Database<'static> {
              FROM generate_series(1, {MESSAGES}) AS n"
         ));
         database.say(
-            "INSERT INTO redeliver.redeliver_contents (id, bytes, workspace, route) \
-             SELECT id, 'body', workspace, route FROM redeliver.redeliver_messages",
+            "INSERT INTO redeliver.redeliver_contents (id, bytes, workspace, route, lane) \
+             SELECT id, 'body', workspace, route, lane FROM redeliver.redeliver_messages",
         );
         database.say(
             "INSERT INTO redeliver.redeliver_keys (key, workspace, message_id) \
@@ -83,7 +87,7 @@ fn plans(check: impl Fn(&str, &str)) {
     files.sort();
     for path in files {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        if OTHERS.contains(&name.as_str()) || BY_VALUE.contains(&name.as_str()) {
+        if OTHERS.contains(&name.as_str()) || BY_VALUE.iter().any(|(list, _)| *list == name) {
             continue;
         }
         check(&name, &plan(&fs::read_to_string(&path).unwrap()));
@@ -126,7 +130,7 @@ fn types_of(sql: &str, count: usize) -> Vec<&'static str> {
     } else if sql.contains("redeliver_audit (") {
         "text text text int8".split(' ').collect()
     } else if sql.contains("excluded.target") {
-        "uuid text text bytea text bytea text text".split(' ').collect()
+        "uuid text text bytea text bytea text text int2".split(' ').collect()
     } else {
         Vec::new()
     };
@@ -181,4 +185,51 @@ fn a_write_by_id_finds_its_row_by_id() {
             assert!(plan.contains("redeliver_messages_pkey"), "{name}:\n{plan}");
         }
     });
+}
+
+/// The plan of a list for these values; the last ones are what each list takes besides.
+fn plan_of_list(name: &str, [after, workspace, route, lane]: [&str; 4]) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/postgres/sql").join(format!("{name}.sql"));
+    let mut sql = fs::read_to_string(path).unwrap();
+    let values = match name {
+        "list_by_key" => [after, "0::int2", "false", "50", lane, workspace, route, "'k'"].to_vec(),
+        _ => {
+            let bools = ["false", "NULL::bool", "NULL::bool", "NULL::bool"];
+            let bools = if name == "list_later" { ["false", "false", "true", "false"] } else { bools };
+            [&[after, workspace, route, "50", lane, "5000", "5000::int8", "0::int2"][..], &bools[..]].concat()
+        }
+    };
+    for (n, value) in values.iter().enumerate().rev() {
+        sql = sql.replace(&format!("${}", n + 1), value);
+    }
+    database().say(&format!("EXPLAIN {sql}"))
+}
+
+#[test]
+fn a_list_walks_its_index_whatever_is_asked_for() {
+    let nothing = ["NULL::uuid", "NULL::text", "NULL::text", "NULL::int2"];
+    let mut asked = vec![nothing];
+    for (place, value) in
+        ["'01990000-0000-7000-8000-000000000000'::uuid", "'default'", "'mail'", "2::int2"].iter().enumerate()
+    {
+        let mut one = nothing;
+        one[place] = value;
+        asked.push(one);
+    }
+    asked.push(["NULL::uuid", "'nobody'", "'nothing'", "0::int2"]);
+    for (name, indexes) in BY_VALUE {
+        for values in &asked {
+            let has_a_name = values[1..] != nothing[1..];
+            if name == "list_by_name" && !has_a_name {
+                continue;
+            }
+            let plan = plan_of_list(name, *values);
+            for index in indexes {
+                assert!(plan.contains(index), "{name} {values:?}:\n{plan}");
+            }
+            for table in ["redeliver_messages", "redeliver_contents", "redeliver_keys"] {
+                assert!(!plan.contains(&format!("Seq Scan on {table} ")), "{name} {values:?}:\n{plan}");
+            }
+        }
+    }
 }

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::Audit;
-use redeliver_core::status::Status;
 use redeliver_core::{Content, Message, MessageId, Timestamp};
-use redeliver_engine::store::{Count, Filter};
+use redeliver_engine::store::Count;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -16,7 +15,7 @@ use super::errors::{Fault, own};
 use super::insert::content_with_id;
 use super::limit;
 use super::rows::{self, dead_reason, lane, number, state_word, text, time};
-use crate::asked::{Wanted, action};
+use crate::asked::action;
 
 /// Due messages of a lane that are counted one by one. Where there are more, counts say this many.
 pub(super) const DUE_COUNTED_MAX: i64 = 10_000;
@@ -63,54 +62,6 @@ pub(super) async fn overdue(db: &Client, now: Timestamp, count_max: usize) -> Re
 
 pub(super) async fn expired(db: &Client, now: Timestamp, count_max: usize) -> Result<Vec<Message>, Fault> {
     by_time(db, include_str!("sql/expired.sql"), now, count_max).await
-}
-
-pub(super) async fn list(db: &Client, filter: &Filter) -> Result<Vec<Message>, Fault> {
-    let Some(wanted) = Wanted::by(filter) else { return Ok(Vec::new()) };
-    let after = (&filter.after.as_ref().and_then(own) as _, Type::UUID);
-    let workspace = (&filter.workspace.as_deref() as _, Type::TEXT);
-    let route = (&filter.route.as_deref() as _, Type::TEXT);
-    let lane = (&filter.lane.map(|lane| lane as i16) as _, Type::INT2);
-    let limit = (&limit(filter.limit) as _, Type::INT8);
-    let state = (&wanted.state() as _, Type::INT2);
-    let dismissed = (&filter.with_dismissed as _, Type::BOOL);
-    if let Some(key) = &filter.key {
-        let key = (&&**key as _, Type::TEXT);
-        let params = [after, state, dismissed, limit, lane, workspace, route, key];
-        let mut found = messages(db, include_str!("sql/list_by_key.sql"), &params).await?;
-        // A key has one message in each workspace, so that this leaves no page half empty.
-        found.retain(|message| filter.status.is_none_or(|at| at.status == Status::of(message, at.now)));
-        return Ok(found);
-    }
-    // Where few of many are wanted, a small index has them.
-    let few = match wanted {
-        Wanted::State("claimed") => Some(include_str!("sql/list_claimed.sql")),
-        Wanted::State("handed_off") => Some(include_str!("sql/list_handed_off.sql")),
-        Wanted::State("dead") if !filter.with_dismissed => Some(include_str!("sql/list_dead.sql")),
-        Wanted::Parked => Some(include_str!("sql/list_parked.sql")),
-        Wanted::Due { now } => {
-            let params = [after, workspace, route, limit, lane, (&now.as_ms() as _, Type::INT8)];
-            return messages(db, include_str!("sql/list_due.sql"), &params).await;
-        }
-        Wanted::Waiting { now, tried } => {
-            let (now, tried) = ((&now.as_ms() as _, Type::INT8), (&tried as _, Type::BOOL));
-            let params = [after, workspace, route, limit, lane, now, tried];
-            return messages(db, include_str!("sql/list_waiting.sql"), &params).await;
-        }
-        Wanted::State(_) | Wanted::Any => None,
-    };
-    if let Some(sql) = few {
-        return messages(db, sql, &[after, workspace, route, limit, lane]).await;
-    }
-    let is_of_any_name = filter.workspace.is_none() && filter.route.is_none();
-    if is_of_any_name && matches!(wanted, Wanted::State("delivered" | "cancelled")) {
-        return messages(db, include_str!("sql/list_put_away.sql"), &[after, state, limit, lane]).await;
-    }
-    if is_of_any_name {
-        return messages(db, include_str!("sql/list.sql"), &[after, state, dismissed, limit, lane]).await;
-    }
-    let params = [after, state, dismissed, limit, lane, workspace, route];
-    messages(db, include_str!("sql/list_by_name.sql"), &params).await
 }
 
 pub(super) async fn counts(db: &Client, now: Timestamp) -> Result<Vec<Count>, Fault> {

@@ -4,3 +4,4 @@
 mod alone;
 mod conformance;
 mod elsewhere;
+mod gather;

@@ -55,10 +55,10 @@ CREATE TABLE redeliver.redeliver_messages (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- Each message is in exactly one of the next seven, so that a change of state costs one entry.
+-- Each message is in exactly one of the next seven, by which work is found.
 
--- claim, trusted messages
-CREATE INDEX redeliver_ready ON redeliver.redeliver_messages (route, lane, ready_at)
+-- claim, trusted messages; a list of the due, which wants their ids and of which workspace they are
+CREATE INDEX redeliver_ready ON redeliver.redeliver_messages (route, lane, ready_at) INCLUDE (id, workspace)
     WHERE ready_at IS NOT NULL;
 
 -- claim, suspects
@@ -89,6 +89,37 @@ CREATE INDEX redeliver_put_away ON redeliver.redeliver_messages (route, put_away
 CREATE INDEX redeliver_expiring ON redeliver.redeliver_messages (expires_at)
     WHERE expires_at IS NOT NULL AND ended_at IS NULL;
 
+-- Each message is in at most one of the next seven or among the dead, by which people find it, the newest first. Those
+-- that are claimed are few.
+
+-- list of the scheduled
+CREATE INDEX redeliver_untried ON redeliver.redeliver_messages (id)
+    WHERE state = 0 AND parked_for IS NULL AND attempts = 0;
+
+-- list of the retrying
+CREATE INDEX redeliver_retried ON redeliver.redeliver_messages (id)
+    WHERE state = 0 AND parked_for IS NULL AND attempts <> 0;
+
+-- list of the held
+CREATE INDEX redeliver_held ON redeliver.redeliver_messages (id)
+    WHERE parked_for IS NOT NULL;
+
+-- list of those handed off
+CREATE INDEX redeliver_awaited ON redeliver.redeliver_messages (id)
+    WHERE handed_off_at IS NOT NULL;
+
+-- list of the delivered
+CREATE INDEX redeliver_delivered ON redeliver.redeliver_messages (id)
+    WHERE state = 3;
+
+-- list of the cancelled
+CREATE INDEX redeliver_cancelled ON redeliver.redeliver_messages (id)
+    WHERE state = 5;
+
+-- list of the dismissed
+CREATE INDEX redeliver_dismissed ON redeliver.redeliver_messages (id)
+    WHERE dismissed_at IS NOT NULL;
+
 -- What messages carry: large, written once and rarely looked at. It also has the names that lists are asked by, with
 -- their indexes, which are then written once as well.
 CREATE TABLE redeliver.redeliver_contents (
@@ -99,7 +130,8 @@ CREATE TABLE redeliver.redeliver_contents (
     content_type text  COLLATE "C",
     bytes        bytea NOT NULL,
     workspace    text  NOT NULL COLLATE "C",
-    route        text  NOT NULL COLLATE "C"
+    route        text  NOT NULL COLLATE "C",
+    lane         smallint NOT NULL
 ) WITH (
     autovacuum_vacuum_insert_scale_factor = 0.05
 );
@@ -109,6 +141,9 @@ CREATE INDEX redeliver_contents_workspace ON redeliver.redeliver_contents (works
 
 -- list of a route
 CREATE INDEX redeliver_contents_route ON redeliver.redeliver_contents (route, id);
+
+-- list of a lane
+CREATE INDEX redeliver_contents_lane ON redeliver.redeliver_contents (lane, id);
 
 -- What senders call their messages. Outlives them.
 CREATE TABLE redeliver.redeliver_keys (

@@ -40,8 +40,10 @@ kept AS (
     RETURNING id, route, lane, state, dead_reason, parked_for, dismissed_at
 ),
 contents AS (
-    INSERT INTO redeliver.redeliver_contents (id, target, attributes, headers, content_type, bytes, workspace, route)
-    SELECT id, target, attributes, headers, content_type, bytes, workspace, route
+    INSERT INTO redeliver.redeliver_contents (
+        id, target, attributes, headers, content_type, bytes, workspace, route, lane
+    )
+    SELECT id, target, attributes, headers, content_type, bytes, workspace, route, lane
     FROM given
     WHERE (id IN (SELECT id FROM kept)) IS TRUE
     ORDER BY place

@@ -1,7 +1,9 @@
--- A message that comes back by another route brings its content with it, and so the name it is listed by.
-INSERT INTO redeliver.redeliver_contents (id, target, attributes, headers, content_type, bytes, workspace, route)
+-- A message that comes back by another route brings its content with it, and so the names it is listed by.
+INSERT INTO redeliver.redeliver_contents (
+    id, target, attributes, headers, content_type, bytes, workspace, route, lane
+)
 SELECT *
-FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
+FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (id) DO UPDATE SET
     target = excluded.target,
     attributes = excluded.attributes,
@@ -9,4 +11,5 @@ ON CONFLICT (id) DO UPDATE SET
     content_type = excluded.content_type,
     bytes = excluded.bytes,
     workspace = excluded.workspace,
-    route = excluded.route
+    route = excluded.route,
+    lane = excluded.lane
