@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check sim chaos bench bench-http coverage doc clean
+.PHONY: help run demo test check sim chaos bench bench-http bench-postgres coverage doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -10,6 +10,7 @@ STORE ?= memory
 MINUTES ?= 5
 MESSAGES ?= 50000
 BENCH ?= --store sqlite:target/bench/redeliver.db
+BENCH_POSTGRES ?= --backlog 5000000
 
 FMT := $(CARGO) fmt --all --check
 CLIPPY := $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -66,6 +67,11 @@ bench-http: ## Measure accepting over HTTP from 64 connections by wrk, beside 64
 	@rm -rf target/bench && mkdir -p target/bench
 	@for run in 1 2 3; do target/release/redeliver bench --store sqlite:target/bench/redeliver.db \
 	    --only accept_http --wrk --messages 1500000 || exit 1; done
+
+bench-postgres: ## The same on a PostgreSQL of its own, which goes afterwards: BENCH_POSTGRES='--backlog 5000000'
+	@scripts/ensure build postgres
+	$(CARGO) build --locked --release --package redeliver-cli
+	@scripts/bench-postgres $(BENCH_POSTGRES)
 
 coverage: ## Measure which lines the tests reach; fails below the gates in scripts/coverage
 	@scripts/ensure build peers coverage

@@ -153,13 +153,13 @@ pub struct DoctorArgs {
 /// `redeliver bench`
 #[derive(Debug, ArgGroup)]
 pub struct BenchArgs {
-    /// The store to measure: a new SQLite file, which is deleted afterwards, or memory:
+    /// The store to measure: a new SQLite file or a database without a store, which is gone afterwards, or memory:
     #[arg(long, value_name = "URL", value_parser = StoreUrl::parse)]
     pub store: StoreUrl,
     /// Messages in a job
     #[arg(long, value_name = "COUNT", default_value_t = 200_000)]
     pub messages: usize,
-    /// Messages that are due much later, behind the backlog job
+    /// Messages that are due much later, behind the backlog job; messages in the lists
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     pub backlog: usize,
     /// Only these jobs
@@ -175,8 +175,19 @@ pub struct BenchArgs {
 }
 
 /// The jobs of the benchmark.
-const BENCH_JOBS: [&str; 7] =
-    ["accept_batch", "accept_single", "accept_http", "drain", "lateness", "retry_cycle", "backlog"];
+const BENCH_JOBS: [&str; 10] = [
+    "accept_batch",
+    "accept_single",
+    "accept_http",
+    "drain",
+    "lateness",
+    "retry_cycle",
+    "backlog",
+    // On a database only.
+    "instances",
+    "lists",
+    "stats",
+];
 
 /// `redeliver check`
 #[derive(Debug, ArgGroup)]

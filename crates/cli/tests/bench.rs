@@ -4,11 +4,13 @@
 mod process;
 
 use process::Place;
+use redeliver_servers::postgres::PostgresServer;
 use serde_json::Value;
 
 const JOBS: [&str; 7] =
     ["accept_batch", "accept_single", "accept_http", "drain", "backlog", "retry_cycle", "lateness"];
-const FIELDS: [&str; 9] = ["job", "n", "rate", "ceiling", "ratio", "p50_ms", "p99_ms", "max_ms", "rss_mib"];
+const FIELDS: [&str; 10] =
+    ["job", "n", "rate", "ceiling", "ratio", "p50_ms", "p99_ms", "max_ms", "rss_mib", "wal_bytes"];
 
 #[test]
 fn each_job_says_one_line_of_json_beside_the_bare_store() {
@@ -50,4 +52,39 @@ fn a_file_that_is_there_is_left_alone() {
     assert_eq!(said.code, Some(1));
     assert!(said.err.contains("mine.db is there already"), "{}", said.err);
     assert_eq!(std::fs::read_to_string(place.path("mine.db")).unwrap(), "precious");
+}
+
+#[test]
+fn a_database_is_measured_beside_bare_statements_and_left_as_it_was() {
+    let database = PostgresServer::shared().database();
+    let jobs = "accept_batch,accept_single,drain,backlog,instances,lists";
+    let asked =
+        format!("bench --store {} --messages 2000 --backlog 2000 --json --only {jobs}", database.url());
+    let said = Place::new("").run(&asked);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let rows: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for job in ["accept_batch", "accept_single", "drain", "backlog", "instances"] {
+        let row = rows.iter().find(|row| row["job"] == job).unwrap();
+        assert!(row["rate"].as_f64().unwrap() > 0.0 && row["ratio"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    for job in ["accept_batch", "drain"] {
+        let row = rows.iter().find(|row| row["job"] == job).unwrap();
+        assert!(row["wal_bytes"].as_f64().unwrap() > 100.0, "{row}");
+    }
+    for status in ["all", "due", "scheduled", "retrying", "sending", "delivered", "dead", "held", "by key"] {
+        let is_of = |row: &&Value| row["job"].as_str().unwrap().starts_with(&format!("list {status}"));
+        assert!(rows.iter().filter(is_of).count() >= 2, "{status}: {}", said.out);
+    }
+    assert!(rows.iter().any(|row| row["job"] == "stats among future"), "{}", said.out);
+    assert_eq!(database.say("SELECT to_regnamespace('redeliver') IS NULL"), "t", "it leaves nothing behind");
+}
+
+#[test]
+fn a_database_with_a_store_is_left_alone() {
+    let database = PostgresServer::shared().database();
+    database.say("CREATE SCHEMA redeliver");
+    let said = Place::new("").run(&format!("bench --store {}", database.url()));
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("has a store already"), "{}", said.err);
+    assert_eq!(database.say("SELECT to_regnamespace('redeliver') IS NULL"), "f");
 }

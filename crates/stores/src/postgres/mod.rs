@@ -5,6 +5,7 @@
 
 mod access;
 mod apply;
+pub mod bare;
 mod claim;
 mod columns;
 mod connections;

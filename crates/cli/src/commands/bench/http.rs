@@ -29,7 +29,7 @@ const KEY: &str = "a-key-for-this-benchmark-only";
 pub(super) async fn accept_http(args: &BenchArgs, place: &Place, report: &mut Report) -> anyhow::Result<()> {
     let each = args.messages / 5 / CONNECTIONS;
     let without = in_process(each, place).await?;
-    let rig = Rig::new(place.fresh()?, Carrier::default())?;
+    let rig = Rig::new(place.fresh().await?, Carrier::default())?;
     let key = AdminKey::new(KEY).map_err(|why| anyhow::anyhow!("the benchmark's key: {why}"))?;
     let server = Server::new(
         Arc::clone(&rig.engine),
@@ -87,7 +87,7 @@ async fn by_ourselves(address: SocketAddr, each: usize, report: &Report) -> anyh
 
 /// The engine's own rate, with as many callers.
 async fn in_process(each: usize, place: &Place) -> anyhow::Result<f64> {
-    let rig = Rig::new(place.fresh()?, Carrier::default())?;
+    let rig = Rig::new(place.fresh().await?, Carrier::default())?;
     let begun = Instant::now();
     let callers: Vec<_> = (0..CONNECTIONS)
         .map(|_| {

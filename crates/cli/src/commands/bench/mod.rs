@@ -5,6 +5,7 @@ mod carrier;
 mod ceiling;
 mod http;
 mod jobs;
+mod lists;
 mod report;
 mod rig;
 mod wrk;
@@ -12,6 +13,7 @@ mod wrk;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use redeliver_stores::postgres::bare::Bare;
 
 use crate::args::BenchArgs;
 use crate::config::StoreUrl;
@@ -19,26 +21,34 @@ use report::Report;
 use rig::Place;
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
-    let place = place(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime for the benchmark")?;
-    let mut report = Report::new(args.json);
-    let result = runtime.block_on(jobs::run(args, &place, &mut report));
-    place.clean();
-    result?;
-    report.finish()
+    runtime.block_on(async {
+        let place = place(args).await?;
+        let mut report = Report::new(args.json);
+        let result = jobs::run(args, &place, &mut report).await;
+        place.clean().await?;
+        result?;
+        report.finish()
+    })
 }
 
-/// Where the benchmark keeps its stores: beside the file that was named, which must not exist yet.
-fn place(args: &BenchArgs) -> anyhow::Result<Place> {
+/// Where the benchmark keeps its stores: in the file that was named, which must not exist yet, or in a database without a
+/// store.
+async fn place(args: &BenchArgs) -> anyhow::Result<Place> {
     match &args.store {
         StoreUrl::Memory => Ok(Place::Memory),
         StoreUrl::Sqlite(path) if path.exists() => {
             bail!("the benchmark wants a new file, and {} is there already: name another one", path.display())
         }
         StoreUrl::Sqlite(path) => Ok(Place::Sqlite(PathBuf::from(path))),
-        StoreUrl::Postgres(_) => bail!("the benchmark measures sqlite:FILE and memory:"),
+        StoreUrl::Postgres(url) if Bare::open(url).await?.has_store().await? => {
+            bail!(
+                "the benchmark wants a database of its own, and {url} has a store already: name another one"
+            )
+        }
+        StoreUrl::Postgres(url) => Ok(Place::Postgres(url.clone())),
     }
 }

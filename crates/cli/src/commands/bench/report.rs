@@ -9,7 +9,7 @@ use crate::commands::print;
 /// What one job came to. What doesn't apply is null.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Row {
-    pub(super) job: &'static str,
+    pub(super) job: String,
     /// Messages.
     pub(super) n: usize,
     /// Messages a second.
@@ -23,24 +23,26 @@ pub(super) struct Row {
     pub(super) max_ms: Option<f64>,
     /// Memory of this process when the job was done.
     pub(super) rss_mib: Option<f64>,
+    /// What a database wrote to its log for each message.
+    pub(super) wal_bytes: Option<f64>,
 }
 
 impl Row {
     /// A rate, beside what it is held against.
-    pub(super) fn rate(job: &'static str, n: usize, rate: f64, ceiling: Option<f64>) -> Self {
+    pub(super) fn rate(job: &str, n: usize, rate: f64, ceiling: Option<f64>) -> Self {
         let ratio = ceiling.map(|ceiling| round(rate / ceiling, 1_000.0));
         let (rate, ceiling) = (Some(rate.round()), ceiling.map(f64::round));
-        Self { job, n, rate, ceiling, ratio, rss_mib: rss_mib(), ..Self::default() }
+        Self { job: job.to_owned(), n, rate, ceiling, ratio, rss_mib: rss_mib(), ..Self::default() }
     }
 
     /// Times, sorted, in milliseconds.
-    pub(super) fn times(job: &'static str, sorted_ms: &[f64]) -> Self {
+    pub(super) fn times(job: &str, sorted_ms: &[f64]) -> Self {
         let at = |share: f64| {
             let index = ((sorted_ms.len() as f64 * share) as usize).min(sorted_ms.len().saturating_sub(1));
             sorted_ms.get(index).map(|ms| round(*ms, 100.0))
         };
         Self {
-            job,
+            job: job.to_owned(),
             n: sorted_ms.len(),
             p50_ms: at(0.5),
             p99_ms: at(0.99),
@@ -98,6 +100,7 @@ impl Report {
             "p99 ms",
             "max ms",
             "MiB",
+            "WAL bytes",
         ]);
         for row in &self.rows {
             let whole =
@@ -105,7 +108,7 @@ impl Report {
             let fine =
                 |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
             table.add_row([
-                row.job.to_owned(),
+                row.job.clone(),
                 row.n.to_string(),
                 whole(row.rate),
                 whole(row.ceiling),
@@ -114,15 +117,17 @@ impl Report {
                 fine(row.p99_ms),
                 fine(row.max_ms),
                 whole(row.rss_mib),
+                whole(row.wal_bytes),
             ]);
         }
-        for column in 1..9 {
+        for column in 1..10 {
             if let Some(column) = table.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
         print(&format!(
-            "{table}\nThe bare store is measured in the same run; for backlog it is the drain without one.\n"
+            "{table}\nThe bare store is measured in the same run; for backlog it is the drain without one, for instances the drain of \
+             one. A list's times are those of its slowest filter.\n"
         ))
     }
 }

@@ -9,7 +9,7 @@ use anyhow::Context;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Content, Name, Policy, Route, Timestamp};
-use redeliver_engine::clock::WallClock;
+use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::emit::Silence;
 use redeliver_engine::intake::Sink;
 use redeliver_engine::memory::MemoryStore;
@@ -17,7 +17,9 @@ use redeliver_engine::stop::stop_pair;
 use redeliver_engine::store::Store;
 use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line, Settings};
-use redeliver_stores::{OpenOptions, Sqlite};
+use redeliver_stores::postgres::bare::Bare;
+use redeliver_stores::postgres::{OpenOptions as PostgresOptions, PostgresUrl};
+use redeliver_stores::{OpenOptions, Postgres, Sqlite};
 
 use super::carrier::Carrier;
 use crate::drive::drive;
@@ -26,6 +28,13 @@ use crate::drive::drive;
 pub(super) enum Place {
     Memory,
     Sqlite(PathBuf),
+    Postgres(PostgresUrl),
+}
+
+/// A store, and the time that counts there.
+pub(super) struct Opened {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 /// The bytes of each message.
@@ -35,19 +44,32 @@ pub(super) const BATCH: usize = 1_000;
 
 impl Place {
     /// A new, empty store.
-    pub(super) fn fresh(&self) -> anyhow::Result<Arc<dyn Store>> {
+    pub(super) async fn fresh(&self) -> anyhow::Result<Opened> {
         match self {
-            Self::Memory => Ok(Arc::new(MemoryStore::default())),
+            Self::Memory => Ok(Opened::on_this_machine(Arc::new(MemoryStore::default()))),
             Self::Sqlite(path) => {
                 remove(path);
                 let store = Sqlite::open(path, OpenOptions::default())
                     .context("cannot make the benchmark's store")?;
-                Ok(Arc::new(store))
+                Ok(Opened::on_this_machine(Arc::new(store)))
+            }
+            Self::Postgres(url) => {
+                Bare::open(url).await?.drop_store().await?;
+                open(url).await
             }
         }
     }
 
-    /// Waits until what was written is on the disk, so that the next job doesn't pay for it.
+    /// The database, where the store is in one.
+    pub(super) async fn database(&self) -> anyhow::Result<Option<Bare>> {
+        match self {
+            Self::Memory | Self::Sqlite(_) => Ok(None),
+            Self::Postgres(url) => Ok(Some(Bare::open(url).await?)),
+        }
+    }
+
+    /// Waits until what was written is on the disk, so that the next job doesn't pay for it. A database keeps its own
+    /// time.
     pub(super) fn settle(&self) {
         if let Self::Sqlite(path) = self {
             sync(path);
@@ -55,11 +77,27 @@ impl Place {
     }
 
     /// Deletes what the benchmark has made.
-    pub(super) fn clean(&self) {
-        if let Self::Sqlite(path) = self {
-            remove(path);
+    pub(super) async fn clean(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Memory => {}
+            Self::Sqlite(path) => remove(path),
+            Self::Postgres(url) => Bare::open(url).await?.drop_store().await?,
         }
+        Ok(())
     }
+}
+
+impl Opened {
+    fn on_this_machine(store: Arc<dyn Store>) -> Self {
+        Self { store, clock: WallClock::new(Timestamp::default()) }
+    }
+}
+
+/// One more instance on a database, which gets its tables if it has none.
+pub(super) async fn open(url: &PostgresUrl) -> anyhow::Result<Opened> {
+    let store = Postgres::open(url.expose(), PostgresOptions::default()).await?;
+    let clock = store.clock();
+    Ok(Opened { store: Arc::new(store), clock })
 }
 
 /// Waits until a database is on the disk. A file that isn't there has nothing to wait for.
@@ -102,13 +140,17 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    pub(super) fn new(store: Arc<dyn Store>, carrier: Carrier) -> anyhow::Result<Self> {
-        let carrier = Arc::new(carrier);
+    pub(super) fn new(opened: Opened, carrier: Carrier) -> anyhow::Result<Self> {
+        Self::with(opened, Arc::new(carrier))
+    }
+
+    /// An engine to a carrier that others may have too.
+    pub(super) fn with(opened: Opened, carrier: Arc<Carrier>) -> anyhow::Result<Self> {
+        let Opened { store, clock } = opened;
         let transports: HashMap<Name, Arc<dyn Transport>> =
             HashMap::from([("bench".into(), Arc::clone(&carrier) as Arc<dyn Transport>)]);
         let line = Line::new(route(), &transports, Vec::new())
             .map_err(|name| anyhow::anyhow!("the benchmark has no transport {name}"))?;
-        let clock = WallClock::new(Timestamp::default());
         let settings = Settings { claim_batch_max: BATCH, ..Settings::default() };
         let engine = Arc::new(Engine::new(store, clock, Arc::new(Silence), settings, vec![line]));
         Ok(Self { engine, carrier })
