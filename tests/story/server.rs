@@ -50,6 +50,13 @@ impl Place {
         place.arg("--profile").arg("email-outbox").variable("SMTP_URL", smtp_url)
     }
 
+    /// A place for a profile.
+    pub fn profile(name: &str) -> Self {
+        let place =
+            Self { dir: Arc::new(tempfile::tempdir().unwrap()), args: Vec::new(), variables: Vec::new() };
+        place.arg("--profile").arg(name)
+    }
+
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.to_owned());
         self

@@ -77,6 +77,9 @@ pub enum Command {
     /// Make, list and revoke the keys of the API
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Make the queues of a broker
+    #[command(subcommand)]
+    Queues(QueuesCommand),
     /// Make the tables of a store, or bring them up to date; `serve` does so by itself
     Migrate(MigrateArgs),
     /// Look whether a store and what is in it are well
@@ -231,4 +234,15 @@ mod tests {
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
     }
+}
+
+/// `redeliver queues`
+#[derive(Debug, Subcommand)]
+pub enum QueuesCommand {
+    /// Make the queues that are ours and missing: quorum queues, whose own dead letters are kept. Others are left alone
+    Init {
+        /// Which config.
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
 }

@@ -4,13 +4,26 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 
+use redeliver_core::Name;
 use redeliver_engine::Engine;
+use redeliver_engine::intake::Intake;
 use redeliver_engine::stop::{Stop, Stopper};
 use tokio::task::{Id, JoinError, JoinSet};
 
 /// Runs an engine until told to stop and nothing is in the air any more, or `drain_timeout` is over. An error means
 /// that a part failed; the others were told to stop then, and have finished.
 pub async fn drive(engine: &Arc<Engine>, stopper: &Stopper, stop: Stop) -> anyhow::Result<()> {
+    drive_with(engine, Vec::new(), stopper, stop).await
+}
+
+/// The same with what feeds messages in beside it. An intake whose source is away waits for it; one that gives up has
+/// failed.
+pub async fn drive_with(
+    engine: &Arc<Engine>,
+    intakes: Vec<(Name, Arc<dyn Intake>)>,
+    stopper: &Stopper,
+    stop: Stop,
+) -> anyhow::Result<()> {
     let mut parts = Arc::clone(engine).parts(stop.clone()).await;
     let routes: Vec<String> = engine.routes().map(|route| format!("route {}", route.name)).collect();
     let house = parts.split_off(routes.len().min(parts.len()));
@@ -20,6 +33,14 @@ pub async fn drive(engine: &Arc<Engine>, stopper: &Stopper, stop: Stop) -> anyho
     }
     for part in house {
         tasks.start_house(part);
+    }
+    for (name, intake) in intakes {
+        let (engine, stop) = (Arc::clone(engine), stop.clone());
+        tasks.start_work(format!("intake {name}"), async move {
+            if let Err(error) = intake.run(&*engine, stop).await {
+                tracing::error!(event = "intake.failed", intake = %name, "{error}");
+            }
+        });
     }
     let ended = tasks.run(stopper, &stop).await;
     engine.retire().await;

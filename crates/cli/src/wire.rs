@@ -8,17 +8,20 @@ use redeliver_core::{Name, Timestamp};
 use redeliver_engine::access::Access;
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::emit::{Observer, Telemetry};
+use redeliver_engine::intake::Intake;
 use redeliver_engine::memory::MemoryStore;
 use redeliver_engine::store::Store;
 use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line};
 use redeliver_stores::postgres::{Durability as PostgresDurability, OpenOptions as PostgresOptions};
 use redeliver_stores::{Durability as SqliteDurability, OpenError, OpenOptions, Postgres, Role, Sqlite};
-use redeliver_transports::rabbitmq::{RabbitmqConfig, RabbitmqTransport};
+use redeliver_transports::rabbitmq::{
+    RabbitmqConfig, RabbitmqIntake, RabbitmqIntakeConfig, RabbitmqTransport,
+};
 use redeliver_transports::scripted::ScriptedTransport;
 use redeliver_transports::smtp::SmtpTransport;
 
-use crate::config::{Config, Durability, StoreConfig, StoreUrl, TransportConfig};
+use crate::config::{Config, Durability, IntakeConfig, StoreConfig, StoreUrl, TransportConfig};
 
 /// An engine over everything that the config names. It does nothing yet.
 pub async fn wire(config: &Config, observer: Arc<dyn Observer>) -> anyhow::Result<Arc<Engine>> {
@@ -118,6 +121,26 @@ fn engine(
     Ok(Arc::new(Engine::new(store, clock, observer, config.engine.clone(), lines)))
 }
 
+/// What feeds messages in, under its name.
+pub fn intakes(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<(Name, Arc<dyn Intake>)>> {
+    let intake = |(name, own): (&Name, &IntakeConfig)| match own {
+        IntakeConfig::Rabbitmq(own) => {
+            // Word of the dead may have to wait for its first connection; its queue is there from the start.
+            let queues = config.transports.iter().filter_map(|(name, transport)| match transport {
+                TransportConfig::Rabbitmq(it) if it.declare && it.broker.broker == own.broker.broker => {
+                    Some(dead_letter_queues(name, config))
+                }
+                _ => None,
+            });
+            let own = RabbitmqIntakeConfig { queues: queues.flatten().collect(), ..(**own).clone() };
+            let intake = RabbitmqIntake::new(name.clone(), own, Arc::clone(clock));
+            let intake = intake.map_err(|wrong| anyhow!("intake {name}: {wrong}"))?;
+            Ok((name.clone(), Arc::new(intake) as Arc<dyn Intake>))
+        }
+    };
+    config.intakes.iter().map(intake).collect()
+}
+
 async fn open_store(config: &StoreConfig, role: Role) -> anyhow::Result<Opened> {
     match &config.url {
         StoreUrl::Memory => {
@@ -169,7 +192,7 @@ fn transport(
 }
 
 /// The queues of dead letters that this transport publishes to: ours to make, as nobody else would.
-fn dead_letter_queues(transport: &Name, config: &Config) -> Vec<String> {
+pub fn dead_letter_queues(transport: &Name, config: &Config) -> Vec<String> {
     let letters: BTreeSet<_> =
         config.routes.values().filter_map(|config| config.route.dead_letter.clone()).collect();
     let travels =

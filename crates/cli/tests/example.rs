@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use redeliver_cli::config::{Config, Loaded, RouteConfig, Sources, TransportConfig, load};
+use redeliver_cli::config::{Config, IntakeConfig, Loaded, RouteConfig, Sources, TransportConfig, load};
 use redeliver_core::breaker::BreakerConfig;
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Lane, Policy, Route};
+use redeliver_transports::rabbitmq::RabbitmqIntakeConfig;
 use redeliver_transports::scripted::ScriptedConfig;
 
 const EXAMPLE: &str = include_str!("../../../redeliver.example.toml");
@@ -41,6 +42,12 @@ fn the_example_is_the_default_config_with_its_routes() {
         route: Route::new("orders", "rabbitmq", doubling.clone()),
         policies: [(); 4].map(|()| "doubling".into()),
     };
+    let retry = RabbitmqIntakeConfig {
+        queue: "retry.scheduled".to_owned(),
+        route: "orders".into(),
+        rejects: "dead".into(),
+        ..RabbitmqIntakeConfig::default()
+    };
     let expected = Config {
         transports: [
             ("rabbitmq".into(), TransportConfig::Rabbitmq(Box::default())),
@@ -50,6 +57,7 @@ fn the_example_is_the_default_config_with_its_routes() {
         .into(),
         policies: [("steps".into(), steps), ("doubling".into(), doubling)].into(),
         routes: [("email".into(), email), ("dead".into(), dead), ("orders".into(), orders)].into(),
+        intakes: [("retry".into(), IntakeConfig::Rabbitmq(Box::new(retry)))].into(),
         ..Config::default()
     };
     let loaded = loaded();
@@ -77,7 +85,7 @@ fn every_key_is_in_the_example() {
 
 /// Every path in a table, with `*` for the names that people choose and for lanes.
 fn walk(path: &str, table: &toml::Table, written: &mut BTreeSet<String>) {
-    let chosen = ["transports", "policies", "routes"].contains(&path) || path.ends_with(".lanes");
+    let chosen = ["intakes", "transports", "policies", "routes"].contains(&path) || path.ends_with(".lanes");
     for (key, value) in table {
         let key = if chosen { "*" } else { key };
         let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };

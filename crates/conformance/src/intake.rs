@@ -22,7 +22,8 @@ pub trait IntakeRig: Send + Sync {
     /// How many things the source still answers for: those that were neither acknowledged nor set aside.
     async fn unacknowledged(&self) -> usize;
 
-    /// What was set aside, byte for byte as it was put.
+    /// What was set aside beside the source, byte for byte as it was put. What was brought to the sink to be kept as dead is
+    /// known to the sink.
     async fn set_aside(&self) -> Vec<Bytes>;
 }
 

@@ -37,6 +37,8 @@ pub struct NewMessage {
     pub content: Content,
     /// How it reached us.
     pub source: Source,
+    /// Whether it can never be carried, for the reason in `error`: it is kept as dead, before an operator's eyes.
+    pub is_refused: bool,
 }
 
 /// How something new reached us, which decides what a repeated key means.
@@ -76,6 +78,7 @@ impl NewMessage {
             max_attempts: None,
             content,
             source: Source::Caller,
+            is_refused: false,
         }
     }
 }
@@ -112,7 +115,10 @@ pub fn admit(new: NewMessage, route: &Route, id: MessageId, taker: Option<Taker>
         recipients: Vec::new(),
         is_dead_letter: false,
     };
-    message.state = first_state(&message, route, taker, now);
+    message.state = match new.is_refused {
+        true => State::Dead { at: now, reason: DeadReason::Refused, dismissed_at: None },
+        false => first_state(&message, route, taker, now),
+    };
     if matches!(message.state, State::Claimed(_)) {
         message.fence = 1;
         // The try before the caller's eyes is no try of a worker: an operator's retry doesn't make it again.
@@ -320,6 +326,16 @@ mod tests {
         let row = row(3);
         assert!(matches!(row.message.state, State::Dead { reason: DeadReason::AttemptsExhausted, .. }));
         assert_eq!(row.spawn.unwrap().message.route.as_ref(), "dead");
+    }
+
+    #[test]
+    fn what_nobody_can_read_is_dead_on_arrival_with_its_letter() {
+        let error = Some(Failure::new("no protobuf"));
+        let bad = NewMessage { is_refused: true, error, ..new(0) };
+        let row = admit(bad, &route(), MessageId::own(2), None, at(1_000));
+        assert!(matches!(row.message.state, State::Dead { reason: DeadReason::Refused, .. }));
+        assert_eq!(row.message.last_error.unwrap().text.as_ref(), "no protobuf");
+        assert!(row.spawn.is_some());
     }
 
     #[test]

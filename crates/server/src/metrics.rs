@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use redeliver_core::Name;
 use redeliver_engine::Engine;
 use redeliver_engine::emit::LATENESS;
 use redeliver_engine::store::StoreError;
@@ -35,6 +36,8 @@ const LATENESS_S: [f64; 16] =
 pub struct Metrics {
     recorded: Option<PrometheusHandle>,
     counted: Arc<Mutex<Option<Counted>>>,
+    /// The routes whose waiting messages are told as the depth of a retry queue.
+    retry_routes: Arc<[Name]>,
 }
 
 impl Metrics {
@@ -45,6 +48,11 @@ impl Metrics {
             .ok();
         describe();
         Self { recorded, ..Self::default() }
+    }
+
+    /// The same, with `retry_queue_depth` of these routes.
+    pub fn with_retry_routes(self, routes: impl IntoIterator<Item = Name>) -> Self {
+        Self { retry_routes: routes.into_iter().collect(), ..self }
     }
 
     /// Everything, as Prometheus reads it.
@@ -58,6 +66,7 @@ impl Metrics {
         }
         if let Some(counted) = counted.as_ref() {
             counted.write(&mut text);
+            counted.write_depth(&mut text, &self.retry_routes);
         }
         Ok(text)
     }

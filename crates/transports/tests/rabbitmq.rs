@@ -14,7 +14,9 @@ use redeliver_servers::free_port;
 use redeliver_servers::rabbitmq::RabbitmqServer;
 use redeliver_transports::rabbitmq::amqp::NAME_HEADER;
 use redeliver_transports::rabbitmq::amqp::table::{Field, Table};
-use redeliver_transports::rabbitmq::{HEADER_TYPE, REPEAT_HEADER, RabbitmqConfig, UNROUTABLE};
+use redeliver_transports::rabbitmq::{
+    DEAD_LETTERS, HEADER_TYPE, REPEAT_HEADER, RabbitmqConfig, UNROUTABLE, init,
+};
 
 use broker::{Visitor, broker_config, carry, carry_message, config, run, to, transport};
 
@@ -216,6 +218,22 @@ fn missing_queues_of_ours_are_made_and_those_that_are_there_are_left_alone() {
             assert!(matches!(outcome, Outcome::Delivered { .. }), "{queue}: {outcome:?}");
         }
         assert_eq!(visitor.take("new", 1).await.len(), 1);
+    });
+}
+
+#[test]
+fn queues_are_made_once_and_their_own_dead_letters_are_kept() {
+    run(async {
+        let url = stage().server.url();
+        let visitor = Visitor::to(&url).await;
+        visitor.make("theirs", Table::default()).await;
+        let names = ["theirs".to_owned(), "ours".to_owned()];
+        let made = init(&broker_config(&url), &names).await.unwrap();
+        assert_eq!(made, [("theirs".to_owned(), false), ("ours".to_owned(), true)]);
+        let again = init(&broker_config(&url), &names).await.unwrap();
+        assert!(again.iter().all(|(_, was_made)| !was_made));
+        assert_eq!(visitor.depth("ours").await, Some(0));
+        assert_eq!(visitor.depth(DEAD_LETTERS).await, Some(0));
     });
 }
 

@@ -12,6 +12,7 @@ mod list;
 mod look;
 mod migrate;
 mod policy;
+mod queues;
 mod routes;
 mod send;
 mod serve;
@@ -54,6 +55,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Check(args) => check::run(&args),
         Command::Keys(command) => keys::run(&command),
         Command::Policy(command) => policy::run(&command),
+        Command::Queues(command) => queues::run(&command),
         Command::Migrate(args) => migrate::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -18,14 +18,14 @@ use super::load_config;
 use crate::args::ServeArgs;
 use crate::clock::follow;
 use crate::config::problem::counted;
-use crate::config::{Config, Durability, Loaded, StoreUrl};
-use crate::drive::drive;
+use crate::config::{Config, Durability, IntakeConfig, Loaded, StoreUrl};
+use crate::drive::drive_with;
 use crate::exit::{FAILED, Told};
 use crate::http::Http;
 use crate::logging;
 use crate::signals::Signals;
 use crate::traces::{self, Traces};
-use crate::wire::wire_with_access;
+use crate::wire::{intakes, wire_with_access};
 
 /// Messages left behind that are counted one by one.
 const LEFT_COUNTED_MAX: usize = 1_000;
@@ -72,14 +72,17 @@ async fn serve(
     }
     let (engine, access) = wire_with_access(config, Arc::new(Telemetry), clock).await?;
     emit::begin(engine.routes());
+    let retry_routes = config.intakes.values().map(|IntakeConfig::Rabbitmq(intake)| intake.route.clone());
+    let metrics = metrics.with_retry_routes(retry_routes);
     let http = Http::open(config, &engine, access, metrics).await?;
     tell_start(config, &engine);
     http.tell_start();
+    let intakes = intakes(config, engine.clock())?;
     let (stopper, stop) = stop_pair();
     let answering = http.answer(stop.clone());
     let running = async {
         // Whoever asks is answered for as long as the engine runs; when it stops, both do.
-        let (ended, ()) = tokio::join!(drive(&engine, &stopper, stop), answering);
+        let (ended, ()) = tokio::join!(drive_with(&engine, intakes, &stopper, stop), answering);
         ended
     };
     tokio::pin!(running);

@@ -12,8 +12,19 @@ pub const ALIASES: &[(&str, &[&str])] = &[
     ("HTTP_PORT", &["http", "port"]),
     ("REDELIVER_ADMIN_KEY", &["http", "admin_key"]),
     ("RABBITMQ_URL", &["transports", "rabbitmq", "url"]),
+    ("RABBITMQ_URL", &["intakes", "retry", "url"]),
+    ("RETRY_QUEUE", &["intakes", "retry", "queue"]),
+    ("DEFAULT_MAX_RETRIES", &["intakes", "retry", "max_retries"]),
+    ("MANUAL_REVIEW_QUEUE", &["routes", "manual-review", "target"]),
     ("SMTP_URL", &["transports", "smtp", "url"]),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", &["telemetry", "otlp_endpoint"]),
+];
+
+/// The same for spans that are written as a number of milliseconds.
+pub const ALIASES_MS: &[(&str, &[&str])] = &[
+    ("BASE_DELAY_MS", &["policies", "broker", "backoff", "base"]),
+    ("MAX_DELAY_MS", &["policies", "broker", "backoff", "cap"]),
+    ("RETRY_POLL_INTERVAL_MS", &["engine", "poll_interval"]),
 ];
 
 const PREFIX: &str = "REDELIVER_";
@@ -31,6 +42,12 @@ pub fn lay_over(table: &mut Table, variables: &Variables) {
         let is_there = path.len() < 3 || has(table, &path[..path.len() - 1]);
         if let Some((name, value)) = said().find(|(name, _)| name == alias && is_there) {
             put(table, path, name, value);
+        }
+    }
+    for (alias, path) in ALIASES_MS {
+        let is_there = path.len() < 3 || has(table, &path[..path.len() - 1]);
+        if let Some((name, value)) = said().find(|(name, _)| name == alias && is_there) {
+            put(table, path, name, &format!("{value}ms"));
         }
     }
     let mut spelled: Vec<_> = said().filter(|(name, _)| name.starts_with(PREFIX)).collect();

@@ -6,6 +6,7 @@
 mod engine;
 pub mod environment;
 mod http;
+mod intakes;
 mod log;
 mod policies;
 pub mod problem;
@@ -31,6 +32,7 @@ use reader::{Located, Reader, Reading};
 use source::{Table, Text};
 
 pub use http::HttpConfig;
+pub use intakes::IntakeConfig;
 pub use log::{LogConfig, LogFormat};
 pub use policies::warnings as policy_warnings;
 pub use routes::RouteConfig;
@@ -57,6 +59,8 @@ pub struct Config {
     pub policies: BTreeMap<Name, Policy>,
     /// The ways that messages travel.
     pub routes: BTreeMap<Name, RouteConfig>,
+    /// What feeds messages in, beside the API.
+    pub intakes: BTreeMap<Name, IntakeConfig>,
 }
 
 /// Where a config comes from.
@@ -117,12 +121,13 @@ fn read(reader: &Reader<'_>) -> Config {
     let policies = reader.named("policies", |_, reader| policies::read(reader));
     let parts = routes::Parts { transports: &transports, policies: &policies };
     let routes = routes::read(reader, &parts);
+    let intakes = values(reader.named("intakes", |_, reader| intakes::read(reader, &routes)));
     // What a slip of the pen has left unused isn't worth a warning of its own.
     if !routes.is_empty() && !reader.findings().has_errors() {
         warn_of_unused(&transports, &policies, &routes, reader.findings());
     }
     let (transports, policies) = (values(transports), values(policies));
-    Config { store, engine, http, log, telemetry, transports, policies, routes }
+    Config { store, engine, http, log, telemetry, transports, policies, routes, intakes }
 }
 
 fn warn_of_unused(

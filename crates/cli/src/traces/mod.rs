@@ -51,13 +51,14 @@ pub fn open(config: &TelemetryConfig) -> anyhow::Result<Option<(Spans, Traces)>>
     Ok(Some((spans, Traces { sending, endpoint: endpoint.clone() })))
 }
 
-/// Who we are, as traces tell: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win.
+/// Who we are, as traces tell: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over SERVICE_NAME.
 fn resource() -> Resource {
     let said = Resource::builder();
     let is_named = std::env::var_os("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty());
+    let name = std::env::var("SERVICE_NAME").ok().filter(|name| !name.is_empty());
     match is_named {
         true => said.build(),
-        false => said.with_service_name("redeliver").build(),
+        false => said.with_service_name(name.unwrap_or_else(|| "redeliver".to_owned())).build(),
     }
 }
 

@@ -32,6 +32,7 @@ pub struct ScriptedSink {
     answers: watch::Sender<Answers>,
     brought: Mutex<Vec<Bytes>>,
     taken: Mutex<Vec<Bytes>>,
+    set_aside: Mutex<Vec<Bytes>>,
     calls: watch::Sender<usize>,
 }
 
@@ -42,6 +43,7 @@ impl ScriptedSink {
             answers: watch::Sender::new(answers),
             brought: Mutex::default(),
             taken: Mutex::default(),
+            set_aside: Mutex::default(),
             calls: watch::Sender::new(0),
         }
     }
@@ -61,6 +63,11 @@ impl ScriptedSink {
         lock(&self.taken).clone()
     }
 
+    /// What was brought to be kept as dead, because nobody can carry it.
+    pub fn set_aside(&self) -> Vec<Bytes> {
+        lock(&self.set_aside).clone()
+    }
+
     /// How often anything was brought.
     pub fn calls(&self) -> usize {
         *self.calls.borrow()
@@ -77,23 +84,29 @@ impl ScriptedSink {
 #[async_trait]
 impl Sink for ScriptedSink {
     async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
-        let batch: Vec<Bytes> = batch.into_iter().map(|new| new.content.bytes).collect();
-        lock(&self.brought).extend(batch.iter().cloned());
+        let batch: Vec<(bool, Bytes)> =
+            batch.into_iter().map(|new| (new.is_refused, new.content.bytes)).collect();
+        let good = || batch.iter().filter(|(is_refused, _)| !is_refused).map(|(_, bytes)| bytes.clone());
+        let bad = || batch.iter().filter(|(is_refused, _)| *is_refused).map(|(_, bytes)| bytes.clone());
+        lock(&self.brought).extend(good());
         self.calls.send_modify(|calls| *calls += 1);
         let mut answers = self.answers.subscribe();
         let answers = match answers.wait_for(|answers| *answers != Answers::Waits).await {
             Ok(answers) => *answers,
             Err(_) => Answers::Fails,
         };
-        let answer = |bytes: &Bytes| match answers {
+        let answer = |(is_refused, bytes): &(bool, Bytes)| match answers {
             Answers::New => Ok(Accepted::New(id(1))),
             Answers::Duplicate => Ok(Accepted::Duplicate(id(1))),
-            Answers::NoRouteFor(first) if bytes.first() == Some(&first) => Ok(Accepted::NoRoute),
+            Answers::NoRouteFor(first) if bytes.first() == Some(&first) && !is_refused => {
+                Ok(Accepted::NoRoute)
+            }
             Answers::NoRouteFor(_) => Ok(Accepted::New(id(1))),
             Answers::Fails | Answers::Waits => Err(StoreError::Unavailable("as the story goes".to_owned())),
         };
         let all: Vec<Accepted> = batch.iter().map(answer).collect::<Result<_, _>>()?;
-        lock(&self.taken).extend(batch);
+        lock(&self.taken).extend(good());
+        lock(&self.set_aside).extend(bad());
         Ok(all)
     }
 }

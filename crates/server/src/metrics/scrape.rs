@@ -44,6 +44,18 @@ impl Counted {
         write_overdue(text, &self.overdue);
         write_closed(text, &self.closed);
     }
+
+    /// How many messages of these routes wait, if there are such routes.
+    pub(super) fn write_depth(&self, text: &mut String, routes: &[Name]) {
+        if routes.is_empty() {
+            return;
+        }
+        let name = "retry_queue_depth";
+        let waits = |count: &&Count| count.state == "waiting" && routes.contains(&count.route);
+        let depth: u64 = self.counts.iter().filter(waits).map(|count| count.count).sum();
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "# HELP {name} Pending retry tasks.\n# TYPE {name} gauge\n{name} {depth}");
+    }
 }
 
 /// One line for each kind of gate and what it stands before, so that none closed is told as 0. Which one it is may be an

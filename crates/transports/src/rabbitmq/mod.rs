@@ -5,10 +5,17 @@ mod classify;
 mod config;
 mod declare;
 mod dial;
+mod inbound;
+mod labels;
 mod outbound;
 mod parcel;
+mod retry_message;
 
 pub use classify::{INVALID, NACK, UNROUTABLE};
 pub use config::{Broker, BrokerConfig, OnConfirm, RabbitmqConfig, Secret};
+pub use declare::{DEAD_LETTERS, init};
+pub use inbound::{RabbitmqIntake, RabbitmqIntakeConfig};
+pub use labels::QUEUE_LABELS_MAX;
 pub use outbound::{RabbitmqTransport, UNCONFIGURED};
 pub use parcel::{HEADER_TYPE, PROPERTY, REPEAT_HEADER};
+pub use retry_message::RetryMessage;

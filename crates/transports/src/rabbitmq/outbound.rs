@@ -16,6 +16,7 @@ use super::classify;
 use super::config::{OnConfirm, RabbitmqConfig};
 use super::dial::Dial;
 use super::parcel::Parcel;
+use super::{labels, retry_message};
 
 /// What a transport without a broker lacks.
 pub const UNCONFIGURED: &str = "no broker is configured: set RABBITMQ_URL, or url of the transport";
@@ -178,6 +179,17 @@ impl RabbitmqTransport {
     }
 }
 
+/// Counts what became of a message that goes back to its queue, or to manual review.
+fn count(envelope: &Envelope<'_>, outcome: &Outcome) {
+    let Some(queue) = envelope.content.attributes.get(retry_message::QUEUE) else { return };
+    match (outcome, envelope.message.is_dead_letter) {
+        (Outcome::Delivered { .. } | Outcome::HandedOff, true) => labels::exhausted(queue),
+        (Outcome::Delivered { .. } | Outcome::HandedOff, false) => labels::executed(queue, "success"),
+        (Outcome::Failed(_) | Outcome::Refused(_), false) => labels::executed(queue, "failed"),
+        _ => {}
+    }
+}
+
 #[async_trait]
 impl Transport for RabbitmqTransport {
     async fn carry(&self, envelope: &Envelope<'_>, within: Duration) -> Outcome {
@@ -195,11 +207,13 @@ impl Transport for RabbitmqTransport {
                 Err(_) => self.put_off(SHORT_WAIT, "connecting took too long"),
             };
         }
-        match tokio::time::timeout(left(), self.open(dial)).await {
+        let outcome = match tokio::time::timeout(left(), self.open(dial)).await {
             Ok(Ok(open)) => self.publish(&open, &parcel, left()).await,
             Ok(Err(why)) => self.away(&why).await,
             Err(_) => self.put_off(SHORT_WAIT, "connecting took too long"),
-        }
+        };
+        count(envelope, &outcome);
+        outcome
     }
 
     fn destination(&self, _: &Envelope<'_>) -> Name {

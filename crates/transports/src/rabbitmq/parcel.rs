@@ -10,9 +10,30 @@ use super::amqp::properties::{PERSISTENT, Properties};
 use super::amqp::table::{Field, STRING, Table};
 use super::amqp::wire::{SHORT_BYTES_MAX, Short};
 use super::amqp::{Address, NAME_HEADER};
+use super::retry_message;
 
 /// Says that this very try may have arrived before.
 pub const REPEAT_HEADER: &str = "x-redeliver-possible-duplicate";
+/// How often a message has been retried, this time included.
+const RETRY_COUNT_HEADER: &str = "x-retry-count";
+/// How often it may be.
+const MAX_RETRIES_HEADER: &str = "x-max-retries";
+/// Why a message was given up.
+const REASON_HEADER: &str = "x-dead-reason";
+/// How often it was tried.
+const ATTEMPTS_HEADER: &str = "x-attempts";
+/// What it has been through.
+const HISTORY_HEADER: &str = "x-history";
+/// Headers that a message has from us, whatever it says itself.
+const OURS: [&str; 7] = [
+    NAME_HEADER,
+    REPEAT_HEADER,
+    RETRY_COUNT_HEADER,
+    MAX_RETRIES_HEADER,
+    REASON_HEADER,
+    ATTEMPTS_HEADER,
+    HISTORY_HEADER,
+];
 /// Attributes that become properties begin like this: `amqp.priority`.
 pub const PROPERTY: &str = "amqp.";
 /// Attributes that tell the type of a header that is no string begin like this: `amqp.header.NAME`.
@@ -36,8 +57,12 @@ impl Parcel {
         let routing_key = Short::new(target)
             .ok_or_else(|| format!("a queue's name has at most {SHORT_BYTES_MAX} bytes"))?;
         let name: Arc<str> = envelope.attempt_id().to_string().into();
-        let properties = properties(envelope, &name)?;
-        let body = envelope.content.bytes.clone();
+        let review = retry_message::for_review(envelope.message, envelope.content);
+        let mut properties = properties(envelope, &name)?;
+        if review.is_some() {
+            properties.content_type = Some(Short::cut(retry_message::CONTENT_TYPE));
+        }
+        let body = review.unwrap_or_else(|| envelope.content.bytes.clone());
         let head = properties.head(body.len());
         Ok(Self { address: Address { exchange: exchange.clone(), routing_key }, name, head, body })
     }
@@ -76,11 +101,37 @@ fn headers(envelope: &Envelope<'_>, name: &str) -> Result<Table, String> {
         }
         table.0.push((name.clone(), field(envelope.content, name, bytes)));
     }
+    let attribute = |name: &str| envelope.content.attributes.get(name);
+    if let Some(max) = attribute(retry_message::MAX_RETRIES) {
+        let tries = if envelope.message.is_dead_letter {
+            attribute("dead_attempts").and_then(|text| text.parse().ok()).unwrap_or(0)
+        } else {
+            i64::from(envelope.message.attempts)
+        };
+        table.0.push((RETRY_COUNT_HEADER.to_owned(), Field::number(tries)));
+        table.0.push((MAX_RETRIES_HEADER.to_owned(), Field::number(max.parse().unwrap_or(0))));
+    }
+    if let Some(reason) = attribute("dead_reason").filter(|_| envelope.message.is_dead_letter) {
+        let tries = attribute("dead_attempts").map_or("0", String::as_str);
+        table.0.push((REASON_HEADER.to_owned(), Field::string(reason.clone())));
+        table.0.push((ATTEMPTS_HEADER.to_owned(), Field::number(tries.parse().unwrap_or(0))));
+        table.0.push((HISTORY_HEADER.to_owned(), Field::string(history(envelope.content))));
+    }
     table.0.push((NAME_HEADER.to_owned(), Field::string(Bytes::copy_from_slice(name.as_bytes()))));
     if envelope.may_be_repeated() {
         table.0.push((REPEAT_HEADER.to_owned(), Field::string("true")));
     }
     Ok(table)
+}
+
+/// What a dead message has been through, as a JSON object: which one it was, on which route, and its last error.
+fn history(content: &Content) -> String {
+    let names = ["dead_message", "dead_route", "dead_attempts", "dead_code", "dead_error"];
+    let known = names.iter().filter_map(|name| {
+        let value = content.attributes.get(*name)?;
+        Some((name.trim_start_matches("dead_").to_owned(), serde_json::Value::from(value.as_str())))
+    });
+    serde_json::Value::Object(known.collect()).to_string()
 }
 
 /// A header as it came: a string, unless it was something else.
@@ -93,7 +144,7 @@ fn field(content: &Content, name: &str, bytes: &Bytes) -> Field {
 
 /// Headers that say something about this carrying, whatever a message says itself.
 fn is_ours(name: &str) -> bool {
-    name == NAME_HEADER || name == REPEAT_HEADER
+    OURS.contains(&name)
 }
 
 fn short(what: &str, text: &str) -> Result<Short, String> {

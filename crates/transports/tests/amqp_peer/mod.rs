@@ -5,19 +5,22 @@
     reason = "each test needs a part of it, and fails if it can't go on"
 )]
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use redeliver_conformance::transport::{Manner, Seen};
 use redeliver_transports::rabbitmq::amqp::NAME_HEADER;
-use redeliver_transports::rabbitmq::amqp::frame::{Frame, put_method};
+use redeliver_transports::rabbitmq::amqp::frame::{Frame, put_content, put_method};
 use redeliver_transports::rabbitmq::amqp::method::Method;
 use redeliver_transports::rabbitmq::amqp::properties::Properties;
 use redeliver_transports::rabbitmq::amqp::table::Table;
 use redeliver_transports::rabbitmq::amqp::wire::{Long, Short};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 const FRAME_MAX: usize = 131_072;
@@ -32,13 +35,23 @@ pub struct Peer {
 struct Told {
     manner: Mutex<Manner>,
     seen: Mutex<Vec<Seen>>,
+    /// What waits for a consumer, whether it was on its way before.
+    waiting: Mutex<VecDeque<(bool, Bytes)>>,
+    unacknowledged: AtomicUsize,
+    news: Notify,
 }
 
 impl Peer {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let told = Arc::new(Told { manner: Mutex::new(Manner::Takes), seen: Mutex::default() });
+        let told = Arc::new(Told {
+            manner: Mutex::new(Manner::Takes),
+            seen: Mutex::default(),
+            waiting: Mutex::default(),
+            unacknowledged: AtomicUsize::new(0),
+            news: Notify::new(),
+        });
         let listening = tokio::sync::Mutex::new(Some(listen(listener, &told)));
         Self { address, told, listening }
     }
@@ -57,6 +70,19 @@ impl Peer {
         } else if listening.is_none() {
             *listening = Some(listen(TcpListener::bind(self.address).await.unwrap(), &self.told));
         }
+    }
+
+    /// Puts something into its only queue.
+    pub fn put(&self, bytes: Bytes) {
+        self.told.unacknowledged.fetch_add(1, Ordering::SeqCst);
+        self.told.waiting.lock().unwrap().push_back((false, bytes));
+        self.told.news.notify_waiters();
+        self.told.news.notify_one();
+    }
+
+    /// How much of that nobody has acknowledged.
+    pub fn unacknowledged(&self) -> usize {
+        self.told.unacknowledged.load(Ordering::SeqCst)
     }
 
     pub fn forget(&self) {
@@ -78,7 +104,7 @@ fn listen(listener: TcpListener, told: &Arc<Told>) -> JoinSet<()> {
             let told = Arc::clone(&told);
             talks.spawn(async move {
                 // Whoever hangs up is gone.
-                let _ = Talk { socket, read: BytesMut::new(), told, published: 0 }.hold().await;
+                let _ = Talk::new(socket, told).hold().await;
             });
         }
     });
@@ -90,9 +116,54 @@ struct Talk {
     read: BytesMut,
     told: Arc<Told>,
     published: u64,
+    consumer: Option<u16>,
+    delivered: u64,
+    on_their_way: VecDeque<(u64, Bytes)>,
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        let mut waiting = self.told.waiting.lock().unwrap();
+        for (_, bytes) in self.on_their_way.drain(..).rev() {
+            waiting.push_front((true, bytes));
+        }
+    }
 }
 
 impl Talk {
+    fn new(socket: TcpStream, told: Arc<Told>) -> Self {
+        let (read, on_their_way) = Default::default();
+        Self { socket, read, told, published: 0, consumer: None, delivered: 0, on_their_way }
+    }
+
+    /// Delivers what waits, if somebody asked for it.
+    async fn deliver(&mut self) -> std::io::Result<()> {
+        let Some(channel) = self.consumer else { return Ok(()) };
+        loop {
+            let Some((again, bytes)) = self.told.waiting.lock().unwrap().pop_front() else { return Ok(()) };
+            self.delivered += 1;
+            self.on_their_way.push_back((self.delivered, bytes.clone()));
+            let deliver = Method::BasicDeliver {
+                consumer: Short::cut("redeliver"),
+                tag: self.delivered,
+                flags: u8::from(again),
+                exchange: Short::default(),
+                routing_key: Short::cut("source"),
+            };
+            let mut out = BytesMut::new();
+            put_method(channel, &deliver, &mut out);
+            put_content(channel, &Properties::default().head(bytes.len()), &bytes, FRAME_MAX, &mut out);
+            self.socket.write_all(&out).await?;
+        }
+    }
+
+    fn acknowledge(&mut self, tag: u64, multiple: bool) {
+        let before = self.on_their_way.len();
+        self.on_their_way.retain(|(known, _)| if multiple { *known > tag } else { *known != tag });
+        let gone = before - self.on_their_way.len();
+        self.told.unacknowledged.fetch_sub(gone, Ordering::SeqCst);
+    }
+
     async fn hold(mut self) -> std::io::Result<()> {
         let mut greeting = [0; 8];
         self.socket.read_exact(&mut greeting).await?;
@@ -109,8 +180,18 @@ impl Talk {
         .await?;
         let mut coming: Option<(Option<Properties>, u64, BytesMut)> = None;
         loop {
-            match self.hear().await? {
+            self.deliver().await?;
+            let told = Arc::clone(&self.told);
+            let frame = tokio::select! {
+                frame = self.hear() => frame?,
+                () = told.news.notified(), if self.consumer.is_some() => continue,
+            };
+            match frame {
+                Frame::Method(_, Method::BasicAck { tag, flags }) => self.acknowledge(tag, flags & 1 == 1),
                 Frame::Method(channel, method) => {
+                    if matches!(method, Method::BasicConsume { .. }) {
+                        self.consumer = Some(channel);
+                    }
                     let Some(answer) = answer(&method) else {
                         if matches!(method, Method::BasicPublish { .. }) {
                             coming = Some((None, 0, BytesMut::new()));
@@ -190,6 +271,11 @@ fn answer(method: &Method) -> Option<Method> {
         Method::ConnectionClose { .. } => Some(Method::ConnectionCloseOk {}),
         Method::ChannelOpen { .. } => Some(Method::ChannelOpenOk { reserved: Long::default() }),
         Method::ChannelClose { .. } => Some(Method::ChannelCloseOk {}),
+        Method::QueueDeclare { queue, .. } => {
+            Some(Method::QueueDeclareOk { queue: queue.clone(), messages: 0, consumers: 0 })
+        }
+        Method::BasicQos { .. } => Some(Method::BasicQosOk {}),
+        Method::BasicConsume { tag, .. } => Some(Method::BasicConsumeOk { tag: tag.clone() }),
         Method::ConfirmSelect { .. } => Some(Method::ConfirmSelectOk {}),
         _ => None,
     }

@@ -57,14 +57,20 @@ pub async fn carry_message(transport: &dyn Transport, message: &Message, content
 
 /// The same until it is delivered: what is put off, or lost, is tried again.
 pub async fn carry_until_delivered(transport: &dyn Transport, n: u32, content: &Content) -> Outcome {
-    loop {
-        match carry(transport, n, content).await {
-            Outcome::Deferred { .. } | Outcome::Lost { .. } => {
-                tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut last = None;
+    let trying = async {
+        loop {
+            match carry(transport, n, content).await {
+                outcome @ (Outcome::Deferred { .. } | Outcome::Lost { .. }) => {
+                    last = Some(outcome);
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                other => return other,
             }
-            other => return other,
         }
-    }
+    };
+    let tried = tokio::time::timeout(WITHIN, trying).await;
+    tried.unwrap_or_else(|_| panic!("not delivered within {WITHIN:?}: {last:?}"))
 }
 
 /// Somebody else on the broker, who makes queues and looks into them.

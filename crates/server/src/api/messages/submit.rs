@@ -221,6 +221,7 @@ fn head(new: &NewMessage) -> NewMessage {
         max_attempts: new.max_attempts,
         content,
         source: new.source,
+        is_refused: new.is_refused,
     }
 }
 

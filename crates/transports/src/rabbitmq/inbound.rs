@@ -1,0 +1,234 @@
+//! Takes what comes to a queue: a batch at a time into the store, acknowledged when the store has it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redeliver_core::accept::{NewMessage, Source};
+use redeliver_core::{Content, Failure, Name};
+use redeliver_engine::clock::Clock;
+use redeliver_engine::intake::{Accepted, Intake, IntakeError, Sink};
+use redeliver_engine::stop::Stop;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::amqp::wire::Short;
+use super::amqp::{Channel, Closed, Delivery};
+use super::config::BrokerConfig;
+use super::dial::Dial;
+use super::{labels, retry_message};
+
+/// How a queue is taken from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RabbitmqIntakeConfig {
+    /// The broker.
+    pub broker: BrokerConfig,
+    /// The queue.
+    pub queue: String,
+    /// The route that its messages take.
+    pub route: Name,
+    /// The route on which input is kept, as dead, that nobody can make a message of.
+    pub rejects: Name,
+    /// Messages on their way to us that we have not acknowledged.
+    pub prefetch: u16,
+    /// Messages that are committed at once.
+    pub batch_max: usize,
+    /// The largest message.
+    pub message_bytes_max: usize,
+    /// How often a message is retried that doesn't say so itself.
+    pub max_retries: u32,
+    /// Whether the queue is made where it is missing.
+    pub declare: bool,
+    /// Other queues that are made where they are missing, before anything is taken.
+    pub queues: Vec<String>,
+}
+
+impl Default for RabbitmqIntakeConfig {
+    fn default() -> Self {
+        Self {
+            broker: BrokerConfig::default(),
+            queue: String::new(),
+            route: "".into(),
+            rejects: "".into(),
+            prefetch: 2_000,
+            batch_max: 1_000,
+            message_bytes_max: 16 * 1_048_576,
+            max_retries: 3,
+            declare: true,
+            queues: Vec::new(),
+        }
+    }
+}
+
+/// How long a broker, or a store, is left alone after it failed; doubles with each failure.
+const AWAY_WAIT: Duration = Duration::from_millis(100);
+/// The longest that either is left alone.
+const AWAY_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Takes what comes to one queue.
+pub struct RabbitmqIntake {
+    name: Name,
+    config: RabbitmqIntakeConfig,
+    clock: Arc<dyn Clock>,
+    queue: Short,
+    /// Those that are made where they are missing.
+    ours: Vec<Short>,
+    dial: Option<Dial>,
+}
+
+impl RabbitmqIntake {
+    /// An intake from the queue of this config. Nothing is connected yet; an error says what is wrong with the config.
+    pub fn new(
+        name: impl Into<Name>,
+        config: RabbitmqIntakeConfig,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, String> {
+        let name = name.into();
+        let short = |text: &String| Short::new(text).ok_or_else(|| format!("{text} is too long for a name"));
+        let queue = short(&config.queue)?;
+        let mut ours = config.queues.iter().map(short).collect::<Result<Vec<_>, _>>()?;
+        if config.declare {
+            ours.push(queue.clone());
+        }
+        let dial = Dial::new(&config.broker, format!("redeliver intake {name}"), config.message_bytes_max)?;
+        Ok(Self { name, config, clock, queue, ours, dial })
+    }
+
+    /// Takes what comes until the connection or the queue is gone.
+    async fn take(&self, dial: &Dial, sink: &dyn Sink, failures: &mut u32) -> Result<(), Closed> {
+        let (connection, channel) = dial.channel(&self.ours).await?;
+        let mut coming = channel.consume(&self.queue, self.config.prefetch).await?;
+        *failures = 0;
+        tracing::info!(
+            event = "intake.started",
+            intake = %self.name,
+            "taking what comes to the queue {} of {}", self.config.queue, dial.broker_name()
+        );
+        while let Some(batch) = self.batch(&mut coming).await {
+            self.accept(sink, batch, &channel).await;
+        }
+        let gone = || Closed::Broken("the queue is gone".into());
+        Err(channel.closed().or_else(|| connection.closed()).unwrap_or_else(gone))
+    }
+
+    /// What has come, as much as fits into one commit.
+    async fn batch(&self, coming: &mut UnboundedReceiver<Delivery>) -> Option<Vec<Delivery>> {
+        let mut batch = vec![coming.recv().await?];
+        while batch.len() < self.config.batch_max
+            && let Ok(next) = coming.try_recv()
+        {
+            batch.push(next);
+        }
+        Some(batch)
+    }
+
+    /// Brings a batch to the sink until it has it, and acknowledges it then. Meanwhile no more comes than was asked for.
+    async fn accept(&self, sink: &dyn Sink, batch: Vec<Delivery>, channel: &Channel) {
+        let Some(last) = batch.last().map(|delivery| delivery.tag) else { return };
+        let mut messages: Vec<NewMessage> = batch.iter().map(|delivery| self.message(delivery)).collect();
+        let mut wait = AWAY_WAIT;
+        while !messages.is_empty() {
+            match sink.accept(messages.clone()).await {
+                Ok(answers) => messages = self.unwanted(messages, answers),
+                Err(error) => {
+                    tracing::warn!(
+                        event = "intake.delayed", intake = %self.name, error = %error,
+                        "the store does not take what came: it is brought again"
+                    );
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(AWAY_WAIT_MAX);
+                }
+            }
+        }
+        channel.ack_up_to(last);
+    }
+
+    /// Counts what was taken. What has no route is to be kept as dead instead.
+    fn unwanted(&self, messages: Vec<NewMessage>, answers: Vec<Accepted>) -> Vec<NewMessage> {
+        let mut unwanted = Vec::new();
+        for (message, answer) in messages.into_iter().zip(answers) {
+            match answer {
+                Accepted::New(_) | Accepted::Reentered(_) => {
+                    let is_dead = message.max_attempts.is_some_and(|max| message.attempts >= max);
+                    if let Some(queue) = message.content.attributes.get(retry_message::QUEUE)
+                        && !is_dead
+                        && !message.is_refused
+                    {
+                        labels::scheduled(queue);
+                    }
+                }
+                Accepted::Duplicate(_) | Accepted::Conflict(_) => {}
+                Accepted::NoRoute if message.is_refused => {
+                    tracing::error!(
+                        event = "intake.dropped", intake = %self.name,
+                        "there is no route {} for what nobody can read: it is gone", self.config.rejects
+                    );
+                }
+                Accepted::NoRoute => {
+                    let why = format!("there is no route {}", message.route);
+                    unwanted.push(self.refused(message.content, why));
+                }
+            }
+        }
+        unwanted
+    }
+
+    fn message(&self, delivery: &Delivery) -> NewMessage {
+        match retry_message::read(delivery, self.config.message_bytes_max) {
+            Ok((message, properties)) => retry_message::to_new(
+                message,
+                properties,
+                &self.config.route,
+                self.config.max_retries,
+                delivery.redelivered,
+                self.clock.now(),
+            ),
+            Err(why) => {
+                tracing::warn!(event = "input.refused", intake = %self.name, "input that nobody can read: {why}");
+                self.refused(Content::of_bytes(delivery.body.clone()), why)
+            }
+        }
+    }
+
+    /// Input as it is kept for people.
+    fn refused(&self, content: Content, why: String) -> NewMessage {
+        NewMessage {
+            error: Some(Failure::new(why).with_code("BAD_INPUT")),
+            is_refused: true,
+            source: Source::Broker { redelivered: false },
+            ..NewMessage::new(Arc::clone(&self.config.rejects), content)
+        }
+    }
+}
+
+#[async_trait]
+impl Intake for RabbitmqIntake {
+    async fn run(&self, sink: &dyn Sink, mut stop: Stop) -> Result<(), IntakeError> {
+        let Some(dial) = &self.dial else {
+            tracing::warn!(event = "intake.idle", intake = %self.name, "no broker is configured: nothing comes");
+            stop.stopped().await;
+            return Ok(());
+        };
+        let mut failures = 0;
+        while !stop.is_stopped() {
+            let gone = tokio::select! {
+                biased;
+                // What was not acknowledged comes again.
+                () = stop.stopped() => break,
+                gone = self.take(dial, sink, &mut failures) => gone,
+            };
+            let why = gone.err().unwrap_or(Closed::Ours);
+            let wait = AWAY_WAIT.saturating_mul(1 << failures.min(10)).min(AWAY_WAIT_MAX);
+            failures += 1;
+            tracing::warn!(
+                event = "intake.interrupted", intake = %self.name,
+                "the broker cannot be reached, trying again: {why}"
+            );
+            tokio::select! {
+                biased;
+                () = stop.stopped() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        Ok(())
+    }
+}

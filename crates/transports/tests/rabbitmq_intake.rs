@@ -1,0 +1,71 @@
+//! The RabbitMQ intake keeps the rules for intakes, against a broker that remembers what was acknowledged.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod amqp_peer;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use prost::Message as _;
+use redeliver_conformance::intake::IntakeRig;
+use redeliver_core::Timestamp;
+use redeliver_engine::clock::WallClock;
+use redeliver_engine::intake::Intake;
+use redeliver_transports::rabbitmq::{
+    Broker, BrokerConfig, RabbitmqIntake, RabbitmqIntakeConfig, RetryMessage,
+};
+
+use amqp_peer::Peer;
+
+struct Rig {
+    intake: RabbitmqIntake,
+    peer: Peer,
+    put: AtomicU32,
+}
+
+async fn rig() -> Rig {
+    let peer = Peer::start().await;
+    let broker = BrokerConfig { broker: Broker::parse(&peer.url()).ok(), ..BrokerConfig::default() };
+    let config = RabbitmqIntakeConfig {
+        broker,
+        queue: "source".to_owned(),
+        route: "retry".into(),
+        rejects: "unreadable".into(),
+        ..RabbitmqIntakeConfig::default()
+    };
+    let intake = RabbitmqIntake::new("source", config, WallClock::new(Timestamp::default())).unwrap();
+    Rig { intake, peer, put: AtomicU32::new(0) }
+}
+
+#[async_trait]
+impl IntakeRig for Rig {
+    fn intake(&self) -> &dyn Intake {
+        &self.intake
+    }
+
+    async fn put(&self, bytes: Bytes) {
+        let message = RetryMessage {
+            message_id: format!("m-{}", self.put.fetch_add(1, Ordering::Relaxed)),
+            original_payload: bytes,
+            original_queue: "orders".to_owned(),
+            ..RetryMessage::default()
+        };
+        self.peer.put(message.encode_to_vec().into());
+    }
+
+    async fn put_poison(&self) {
+        self.peer.put(Bytes::from_static(b"\x07garbage"));
+    }
+
+    async fn unacknowledged(&self) -> usize {
+        self.peer.unacknowledged()
+    }
+
+    /// What nobody can read is brought to the sink, to be kept as dead.
+    async fn set_aside(&self) -> Vec<Bytes> {
+        Vec::new()
+    }
+}
+
+redeliver_conformance::intake_tests!(rig().await);
