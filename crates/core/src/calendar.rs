@@ -115,9 +115,9 @@ impl Calendar {
         self.open_spans(from, to).into_iter().map(Span::length).sum()
     }
 
-    /// The open times of one local day of a zone, which need not be the windows' own.
+    /// The open times of one local day of a zone, which may be another than the windows' own.
     pub fn open_on(&self, day: Day, zone: &Zone) -> Vec<Span> {
-        let of_day = zone.instants(day.begins_ms(), day.next().begins_ms());
+        let of_day = zone.spans_of(day);
         let (Some(first), Some(last)) = (of_day.first(), of_day.last()) else { return Vec::new() };
         span::common(&of_day, &self.open_spans(first.from, last.to))
     }

@@ -63,9 +63,64 @@ impl Table {
     }
 }
 
+/// What a mail server's reply is called among the codes of [`Table::common`], given what it was found to mean.
+///
+/// The meaning comes first, because a number alone doesn't have one: a 550 to a recipient is theirs, the same 550 at the
+/// door is not. So the code never says anything else than what was done.
+pub fn code_of_reply(meaning: Meaning, reply: u16, enhanced: Option<(u8, u8, u8)>) -> &'static str {
+    match (meaning, reply, enhanced) {
+        (Meaning::Failed(Blame::Throttle), ..) => "RATE_LIMIT_EXCEEDED",
+        (Meaning::Failed(Blame::Connection), ..) => "SERVICE_UNAVAILABLE",
+        (Meaning::Failed(Blame::Message | Blame::Credential), ..) => "TEMPORARY_FAILURE",
+        // A password that has to be changed, by RFC 5248.
+        (Meaning::LoginRefused, 432, _) | (Meaning::LoginRefused, _, Some((_, 7, 12))) => "TOKEN_EXPIRED",
+        (Meaning::LoginRefused, ..) => "AUTH_REVOKED",
+        (Meaning::Refused, _, Some((_, 1, _))) => "INVALID_RECIPIENT",
+        (Meaning::Refused, 550 | 551 | 553 | 556, None) => "INVALID_RECIPIENT",
+        (Meaning::Refused, _, Some((_, 7, _))) => "PERMISSION_DENIED",
+        (Meaning::Refused, ..) => "MAIL_HARD_BOUNCE",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reply_is_called_what_it_means() {
+        use Meaning::{Failed, LoginRefused, Refused};
+        let table = Table::common();
+        for (meaning, reply, enhanced, code) in [
+            (Failed(Blame::Message), 451, None, "TEMPORARY_FAILURE"),
+            (Failed(Blame::Message), 552, Some((5, 2, 2)), "TEMPORARY_FAILURE"),
+            (Failed(Blame::Throttle), 421, Some((4, 7, 0)), "RATE_LIMIT_EXCEEDED"),
+            (Failed(Blame::Connection), 421, None, "SERVICE_UNAVAILABLE"),
+            (Failed(Blame::Connection), 554, Some((5, 7, 1)), "SERVICE_UNAVAILABLE"),
+            (LoginRefused, 535, Some((5, 7, 8)), "AUTH_REVOKED"),
+            (LoginRefused, 432, Some((4, 7, 12)), "TOKEN_EXPIRED"),
+            (Refused, 550, Some((5, 1, 1)), "INVALID_RECIPIENT"),
+            (Refused, 550, None, "INVALID_RECIPIENT"),
+            (Refused, 550, Some((5, 7, 1)), "PERMISSION_DENIED"),
+            (Refused, 554, Some((5, 6, 0)), "MAIL_HARD_BOUNCE"),
+            (Refused, 554, None, "MAIL_HARD_BOUNCE"),
+        ] {
+            assert_eq!(code_of_reply(meaning, reply, enhanced), code, "{reply} {enhanced:?}");
+        }
+        for meaning in [
+            Failed(Blame::Message),
+            Failed(Blame::Throttle),
+            Failed(Blame::Connection),
+            LoginRefused,
+            Refused,
+        ] {
+            for reply in 400..600 {
+                for enhanced in [None, Some((5, 1, 1)), Some((5, 7, 1)), Some((4, 7, 12)), Some((5, 2, 2))] {
+                    let code = code_of_reply(meaning, reply, enhanced);
+                    assert_eq!(table.meaning(code), meaning, "{code} for {reply} {enhanced:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_documented_codes_mean_what_they_say() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::draw::{mix, part};
 use crate::message::MessageId;
 use crate::time::{Timestamp, parse_span, show_span};
 
@@ -178,25 +179,11 @@ impl Jitter {
     }
 }
 
-/// The share `draw / 2^64` of a span, in whole milliseconds, so that both ends can be reached.
-fn part(span: Duration, draw: u64) -> Duration {
-    let steps = span.as_millis() as u64 as u128 + 1;
-    Duration::from_millis(((steps * u128::from(draw)) >> 64) as u64)
-}
-
 /// An even draw that depends on the message and the try, and on nothing else.
 fn draw(id: &MessageId, n: u32) -> u64 {
     let mut state = u64::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     id.each_byte(|byte| state = mix(state ^ u64::from(byte)));
     mix(state)
-}
-
-/// One round of the splitmix64 finaliser: every input bit reaches every output bit.
-fn mix(state: u64) -> u64 {
-    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -134,6 +134,8 @@ fn a_clock_set_back_over_midnight_shows_a_day_again() {
     let first_minute = at("2010-11-07T00:00:30-02:30");
     assert_eq!(zone.local_day(first_minute).to_string(), "2010-11-07");
     assert_eq!(zone.local_day(first_minute.plus(Duration::from_secs(60))).to_string(), "2010-11-06");
+    // Sunday has begun for good when the clocks show it for the second time.
+    assert_eq!(zone.day_start("2010-11-07".parse().unwrap()), at("2010-11-07T00:00:00-03:30"));
     let week = calendar("sun 00:00 24:00", "America/St_Johns");
     check(&week, "2010-11-06T12:00:00-02:30", "2010-11-07T00:00:00-02:30");
     check(&week, "2010-11-07T00:01:00-02:30", "2010-11-07T00:00:00-03:30");

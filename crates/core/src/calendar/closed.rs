@@ -28,6 +28,11 @@ impl ClosedDates {
         Ok(closed)
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty() && self.yearly.is_empty()
+    }
+
     /// Whether this day is closed.
     pub fn has(&self, day: Day) -> bool {
         let begun = self.ranges.partition_point(|(first, _)| *first <= day);

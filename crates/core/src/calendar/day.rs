@@ -60,6 +60,16 @@ impl Day {
         i64::from(self.0) * DAY_MS
     }
 
+    /// Days since 1970-01-01.
+    pub(crate) const fn number(self) -> i64 {
+        self.0 as i64
+    }
+
+    /// The day this many days after 1970-01-01.
+    pub(crate) const fn from_number(days: i64) -> Self {
+        Self(days as i32)
+    }
+
     /// This many days later, or earlier.
     pub fn plus(self, days: i32) -> Self {
         Self(self.0.saturating_add(days))

@@ -35,7 +35,7 @@ impl Span {
     }
 
     /// What is in both.
-    pub(super) fn common(self, other: Self) -> Option<Self> {
+    pub(crate) fn common(self, other: Self) -> Option<Self> {
         let both = Self { from: self.from.max(other.from), to: self.to.min(other.to) };
         (!both.is_empty()).then_some(both)
     }

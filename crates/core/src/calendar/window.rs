@@ -1,10 +1,11 @@
 //! One window: on which days it opens, from when until when, in which zone, and on which dates it doesn't.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::CalendarError;
 use super::closed::ClosedDates;
-use super::day::{Day, Days, TimeOfDay};
+use super::day::{DAY_MS, Day, Days, TimeOfDay};
 use super::span::{Span, joined};
 use super::zone::Zone;
 use crate::time::Timestamp;
@@ -34,7 +35,14 @@ impl Opening {
         self.end < self.start
     }
 
-    fn check(self) -> Result<(), CalendarError> {
+    /// How long it is on a day without a change of clocks.
+    pub fn length(self) -> Duration {
+        let next_day_ms = if self.is_overnight() { DAY_MS } else { 0 };
+        Duration::from_millis((self.end.wall_ms() + next_day_ms - self.start.wall_ms()) as u64)
+    }
+
+    /// What is wrong with it.
+    pub fn check(self) -> Result<(), CalendarError> {
         if self.start == self.end || self.start == TimeOfDay::END {
             return Err(CalendarError::Empty(self.start));
         }
@@ -158,6 +166,6 @@ impl fmt::Display for Window {
             write!(f, "{comma}{days} {start} to {end}")?;
         }
         write!(f, " in {}", self.zone)?;
-        if self.closed != ClosedDates::default() { write!(f, " except on {}", self.closed) } else { Ok(()) }
+        if !self.closed.is_empty() { write!(f, " except on {}", self.closed) } else { Ok(()) }
     }
 }

@@ -45,12 +45,18 @@ impl Zone {
         Day::of_wall_ms(self.wall_ms(at))
     }
 
-    /// The first moment of a day there. Of a day that was left out, the first moment after it.
+    /// From when on it is this day or a later one, for good: not while a clock that is set back over midnight still has to
+    /// show the day before again.
     pub fn day_start(&self, day: Day) -> Timestamp {
-        let shown = |day: Day| self.instants(day.begins_ms(), day.next().begins_ms());
+        let eve_ends = self.spans_of(day.plus(-1)).last().map(|span| span.to);
         // Nowhere were two days left out in a row.
-        let first = shown(day).first().or(shown(day.next()).first()).map(|span| span.from);
-        first.unwrap_or(Timestamp::from_ms(day.begins_ms()))
+        let start = eve_ends.or_else(|| self.spans_of(day).first().map(|span| span.from));
+        start.unwrap_or(Timestamp::from_ms(day.begins_ms()))
+    }
+
+    /// The time that a day is: one stretch, or two where a clock was set back over midnight, or none.
+    pub fn spans_of(&self, day: Day) -> Vec<Span> {
+        self.instants(day.begins_ms(), day.next().begins_ms())
     }
 
     /// What a clock on the wall shows at this time, in milliseconds since it showed the beginning of 1970.
