@@ -201,13 +201,8 @@ impl Line {
 
     /// Hears a method, and says what must be answered at once.
     pub(super) fn hear(&self, method: Method) -> Result<Option<Method>, Malformed> {
-        match method {
-            Method::ChannelClose { code, text, .. } => {
-                self.end(&Closed::said(code, text.as_str()));
-                return Ok(Some(Method::ChannelCloseOk {}));
-            }
-            Method::ChannelFlow { active } => return Ok(Some(Method::ChannelFlowOk { active })),
-            _ => {}
+        if let Method::ChannelFlow { active } = method {
+            return Ok(Some(Method::ChannelFlowOk { active }));
         }
         let mut state = lock(&self.state);
         if state.closed.is_some() {

@@ -172,6 +172,15 @@ impl Shared {
                 self.forget(number);
                 Ok(())
             }
+            Frame::Method(number, Method::ChannelClose { code, text, .. }) => {
+                // Before anybody hears of it: whoever does may open a channel of this number at once, and a broker is deaf
+                // to that until it has this answer.
+                self.say(number, &Method::ChannelCloseOk {});
+                if let Some(line) = self.line(number) {
+                    line.end(&Closed::said(code, text.as_str()));
+                }
+                Ok(())
+            }
             Frame::Method(number, method) => {
                 // What is still on its way to a channel that is gone says nothing to anybody.
                 let Some(line) = self.line(number) else { return Ok(()) };
