@@ -80,6 +80,9 @@ pub enum Command {
     /// Make the queues of a broker
     #[command(subcommand)]
     Queues(QueuesCommand),
+    /// Make or check an application's own table, whose rows a route carries
+    #[command(subcommand)]
+    Table(TableCommand),
     /// Make the tables of a store, or bring them up to date; `serve` does so by itself
     Migrate(MigrateArgs),
     /// Look whether a store and what is in it are well
@@ -132,6 +135,32 @@ pub struct DemoArgs {
     /// A new SQLite file to keep the messages in; without it, a temporary one
     #[arg(long, value_name = "sqlite:FILE", value_parser = StoreUrl::parse)]
     pub store: Option<StoreUrl>,
+}
+
+/// `redeliver table`
+#[derive(Debug, Subcommand)]
+pub enum TableCommand {
+    /// Print the statements that make a table and its index, or run them
+    Init {
+        /// Which of the config's tables; all of them without one
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// Run the statements; what is there already is left alone
+        #[arg(long)]
+        apply: bool,
+        /// Which config.
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+    /// Look whether a table has the columns and the index that it needs
+    Check {
+        /// Which of the config's tables; all of them without one
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// Which config.
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
 }
 
 /// `redeliver migrate`

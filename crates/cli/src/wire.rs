@@ -8,12 +8,21 @@ use redeliver_core::{Name, Timestamp};
 use redeliver_engine::access::Access;
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::emit::{Observer, Telemetry};
+use redeliver_engine::hand_off::HandOff;
 use redeliver_engine::intake::Intake;
 use redeliver_engine::memory::MemoryStore;
 use redeliver_engine::store::Store;
 use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line};
-use redeliver_stores::postgres::{Durability as PostgresDurability, OpenOptions as PostgresOptions};
+use redeliver_stores::adopted::Rows;
+use redeliver_stores::mapping::Mapping;
+use redeliver_stores::notes::{MemoryNotes, Notes};
+use redeliver_stores::postgres::table::{Clock as TableClock, PostgresTable};
+use redeliver_stores::postgres::{
+    Durability as PostgresDurability, OpenError as PostgresError, OpenOptions as PostgresOptions,
+};
+use redeliver_stores::sqlite::table::SqliteTable;
+use redeliver_stores::table::{Beside, TableStore};
 use redeliver_stores::{Durability as SqliteDurability, OpenError, OpenOptions, Postgres, Role, Sqlite};
 use redeliver_transports::rabbitmq::{
     RabbitmqConfig, RabbitmqIntake, RabbitmqIntakeConfig, RabbitmqTransport,
@@ -21,13 +30,12 @@ use redeliver_transports::rabbitmq::{
 use redeliver_transports::scripted::ScriptedTransport;
 use redeliver_transports::smtp::SmtpTransport;
 
-use crate::config::{Config, Durability, IntakeConfig, StoreConfig, StoreUrl, TransportConfig};
+use crate::config::{Config, Durability, IntakeConfig, StoreConfig, StoreUrl, TableConfig, TransportConfig};
 
 /// An engine over everything that the config names. It does nothing yet.
 pub async fn wire(config: &Config, observer: Arc<dyn Observer>) -> anyhow::Result<Arc<Engine>> {
     let opened = open_store(&config.store, Role::Engine).await?;
-    let clock = Arc::clone(&opened.clock);
-    engine(config, &opened, observer, clock)
+    engine(config, &opened, observer, None).await
 }
 
 /// The same by a clock of the caller's, if it has one, and with what the store knows of keys and sessions.
@@ -37,15 +45,13 @@ pub async fn wire_with_access(
     clock: Option<Arc<dyn Clock>>,
 ) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>)> {
     let opened = open_store(&config.store, Role::Engine).await?;
-    let clock = clock.unwrap_or_else(|| Arc::clone(&opened.clock));
-    Ok((engine(config, &opened, observer, clock)?, opened.access))
+    Ok((engine(config, &opened, observer, clock).await?, opened.access))
 }
 
 /// An engine to accept messages, to look at them and to operate on them, but to carry none; and who may come in.
 pub async fn wire_beside(config: &Config) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>)> {
     let opened = open_store(&config.store, Role::Client).await?;
-    let clock = Arc::clone(&opened.clock);
-    Ok((engine(config, &opened, Arc::new(Telemetry), clock)?, opened.access))
+    Ok((engine(config, &opened, Arc::new(Telemetry), None).await?, opened.access))
 }
 
 /// Who may come in, beside whoever works on the store, and the time.
@@ -97,27 +103,38 @@ pub fn postgres_options(config: &StoreConfig) -> PostgresOptions {
 struct Opened {
     store: Arc<dyn Store>,
     access: Arc<dyn Access>,
+    /// What is remembered of applications' rows.
+    notes: Arc<dyn Notes>,
     /// The time that counts: this machine's, never behind what the store has seen, or the database's.
     clock: Arc<dyn Clock>,
 }
 
-fn engine(
+async fn engine(
     config: &Config,
     opened: &Opened,
     observer: Arc<dyn Observer>,
-    clock: Arc<dyn Clock>,
+    clock: Option<Arc<dyn Clock>>,
 ) -> anyhow::Result<Arc<Engine>> {
+    let tables = tables(config, opened, clock.is_some()).await?;
+    let clock = clock.unwrap_or_else(|| Arc::clone(&opened.clock));
     let transports: HashMap<Name, Arc<dyn Transport>> = config
         .transports
         .iter()
         .map(|(name, own)| Ok((name.clone(), transport(name, own, config, &clock)?)))
         .collect::<anyhow::Result<_>>()?;
     let line = |route: &redeliver_core::Route| {
-        Line::new(route.clone(), &transports, Vec::new())
+        let transports = match route.table.as_ref().and_then(|name| config.tables.get(name)) {
+            Some(table) => &handing_off(&transports, &clock, table),
+            None => &transports,
+        };
+        Line::new(route.clone(), transports, Vec::new())
             .map_err(|missing| anyhow!("route {} names no transport {missing}", route.name))
     };
     let lines = config.routes.values().map(|config| line(&config.route)).collect::<anyhow::Result<_>>()?;
-    let store = Arc::clone(&opened.store);
+    let store: Arc<dyn Store> = match tables.is_empty() {
+        true => Arc::clone(&opened.store),
+        false => Arc::new(Beside::new(Arc::clone(&opened.store), tables)),
+    };
     Ok(Arc::new(Engine::new(store, clock, observer, config.engine.clone(), lines)))
 }
 
@@ -141,12 +158,107 @@ pub fn intakes(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<(N
     config.intakes.iter().map(intake).collect()
 }
 
+/// What takes a row from its table hands it to the application's own sender.
+fn handing_off(
+    transports: &HashMap<Name, Arc<dyn Transport>>,
+    clock: &Arc<dyn Clock>,
+    table: &TableConfig,
+) -> HashMap<Name, Arc<dyn Transport>> {
+    let wrap = |by: &Arc<dyn Transport>| -> Arc<dyn Transport> {
+        Arc::new(HandOff::new(Arc::clone(by), Arc::clone(clock), table.retry_interval))
+    };
+    transports.iter().map(|(name, by)| (name.clone(), wrap(by))).collect()
+}
+
+/// The tables that routes carry the rows of.
+async fn tables(config: &Config, opened: &Opened, has_own_clock: bool) -> anyhow::Result<Vec<TableStore>> {
+    let mut tables = Vec::new();
+    for route in config.routes.values().map(|config| &config.route) {
+        let Some((name, table)) = route.table.as_ref().and_then(|name| config.tables.get_key_value(name))
+        else {
+            continue;
+        };
+        let mapping = table.mapping(name, route);
+        let clock = if has_own_clock { TableClock::Caller } else { TableClock::Database };
+        let rows = open_rows(config, table, mapping.clone(), clock).await;
+        let rows = rows.map_err(|trouble| anyhow!("table {name}: {trouble}"))?;
+        let (notes, own) = (Arc::clone(&opened.notes), Arc::clone(&opened.store));
+        tables.push(TableStore::new(mapping, rows, notes, own));
+    }
+    Ok(tables)
+}
+
+/// Why a table's rows can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum TableTrouble {
+    /// It is there, and has to be changed first.
+    #[error("{0}")]
+    Unusable(String),
+    /// Nobody could look at it.
+    #[error("{0}")]
+    Unreachable(String),
+}
+
+/// An application's table, if it can be used.
+pub async fn open_table(
+    config: &Config,
+    table: &TableConfig,
+    mapping: Mapping,
+) -> Result<Arc<dyn Rows>, TableTrouble> {
+    open_rows(config, table, mapping, TableClock::Database).await
+}
+
+async fn open_rows(
+    config: &Config,
+    table: &TableConfig,
+    mapping: Mapping,
+    clock: TableClock,
+) -> Result<Arc<dyn Rows>, TableTrouble> {
+    match table.url.as_ref().unwrap_or(&config.store.url) {
+        StoreUrl::Memory => Err(TableTrouble::Unusable("a table is in a database: name its url".to_owned())),
+        StoreUrl::Sqlite(path) => match SqliteTable::open(path, mapping) {
+            Ok(rows) => Ok(Arc::new(rows)),
+            Err(error @ OpenError::OtherVersion { .. }) => Err(TableTrouble::Unusable(error.to_string())),
+            Err(error) => Err(TableTrouble::Unreachable(error.to_string())),
+        },
+        StoreUrl::Postgres(url) => {
+            let options = postgres_options(&config.store);
+            match PostgresTable::open(url.expose(), options, mapping, clock).await {
+                Ok(rows) => Ok(Arc::new(rows)),
+                Err(error @ PostgresError::Unfit { .. }) => Err(TableTrouble::Unusable(error.to_string())),
+                Err(error) => Err(TableTrouble::Unreachable(error.to_string())),
+            }
+        }
+    }
+}
+
+/// Makes an application's table and its index where they aren't there.
+pub async fn init_table(config: &Config, table: &TableConfig, mapping: &Mapping) -> anyhow::Result<()> {
+    match table.url.as_ref().unwrap_or(&config.store.url) {
+        StoreUrl::Memory => Err(anyhow!("a table is in a database: name its url")),
+        StoreUrl::Sqlite(path) => Ok(SqliteTable::init(path, mapping)?),
+        StoreUrl::Postgres(url) => {
+            Ok(PostgresTable::init(url.expose(), &postgres_options(&config.store), mapping).await?)
+        }
+    }
+}
+
+/// The statements that make an application's table in its database.
+pub fn table_ddl(config: &Config, table: &TableConfig, mapping: &Mapping) -> anyhow::Result<String> {
+    match table.url.as_ref().unwrap_or(&config.store.url) {
+        StoreUrl::Memory => Err(anyhow!("a table is in a database: name its url")),
+        StoreUrl::Sqlite(_) => Ok(SqliteTable::ddl(mapping)),
+        StoreUrl::Postgres(_) => Ok(PostgresTable::ddl(mapping)),
+    }
+}
+
 async fn open_store(config: &StoreConfig, role: Role) -> anyhow::Result<Opened> {
     match &config.url {
         StoreUrl::Memory => {
             let store = Arc::new(MemoryStore::default());
             let clock = WallClock::new(Timestamp::default());
-            Ok(Opened { store: store.clone(), access: store, clock })
+            let notes = Arc::new(MemoryNotes::default());
+            Ok(Opened { store: store.clone(), access: store, notes, clock })
         }
         StoreUrl::Sqlite(path) => {
             let durability = match config.durability {
@@ -156,13 +268,13 @@ async fn open_store(config: &StoreConfig, role: Role) -> anyhow::Result<Opened> 
             let options = OpenOptions { role, durability, ..OpenOptions::default() };
             let store = Arc::new(Sqlite::open(path, options).map_err(with_advice)?);
             let clock = WallClock::new(store.last_time().unwrap_or_default());
-            Ok(Opened { store: store.clone(), access: store, clock })
+            Ok(Opened { store: store.clone(), access: store.clone(), notes: store, clock })
         }
         // Any number of engines and clients share it: nobody has a role.
         StoreUrl::Postgres(url) => {
             let store = Arc::new(Postgres::open(url.expose(), postgres_options(config)).await?);
             let clock = store.clock();
-            Ok(Opened { store: store.clone(), access: store, clock })
+            Ok(Opened { store: store.clone(), access: store.clone(), notes: store, clock })
         }
     }
 }

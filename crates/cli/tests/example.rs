@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use redeliver_cli::config::{Config, IntakeConfig, Loaded, RouteConfig, Sources, TransportConfig, load};
+use redeliver_cli::config::{
+    Config, IntakeConfig, Loaded, RouteConfig, Sources, TableConfig, TransportConfig, load,
+};
 use redeliver_core::breaker::BreakerConfig;
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Lane, Policy, Route};
@@ -56,6 +58,7 @@ fn the_example_is_the_default_config_with_its_routes() {
         ]
         .into(),
         policies: [("steps".into(), steps), ("doubling".into(), doubling)].into(),
+        tables: [("email-log".into(), TableConfig::default())].into(),
         routes: [("email".into(), email), ("dead".into(), dead), ("orders".into(), orders)].into(),
         intakes: [("retry".into(), IntakeConfig::Rabbitmq(Box::new(retry)))].into(),
         ..Config::default()
@@ -85,7 +88,8 @@ fn every_key_is_in_the_example() {
 
 /// Every path in a table, with `*` for the names that people choose and for lanes.
 fn walk(path: &str, table: &toml::Table, written: &mut BTreeSet<String>) {
-    let chosen = ["intakes", "transports", "policies", "routes"].contains(&path) || path.ends_with(".lanes");
+    let chosen =
+        ["intakes", "transports", "policies", "routes", "tables"].contains(&path) || path.ends_with(".lanes");
     for (key, value) in table {
         let key = if chosen { "*" } else { key };
         let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };

@@ -20,6 +20,8 @@ pub struct Route {
     pub on_auth_error: OnAuthError,
     /// How long an outside worker has to report, where it must.
     pub report_within: Option<Duration>,
+    /// The application's table whose rows it carries, where it has one. Nothing else is accepted on it then.
+    pub table: Option<Name>,
     /// The route that takes word of this one's dead.
     pub dead_letter: Option<Name>,
     /// Leases that may run out on one message before it counts as poison.
@@ -92,6 +94,7 @@ impl Route {
             on_lost: OnLost::Retry,
             on_auth_error: OnAuthError::Hold,
             report_within: None,
+            table: None,
             dead_letter: None,
             losses_max: 5,
             lease: Duration::from_secs(60),

@@ -115,6 +115,24 @@ pub fn expire(message: &Message, route: &Route, now: Timestamp) -> Option<Change
     Some(dead(message, next, DeadReason::Expired, None, route, now))
 }
 
+/// Settles a waiting message that nobody would ever claim: one that somebody else wrote with its tries used up, or
+/// without a time for the next.
+pub fn rescue(message: &Message, route: &Route, now: Timestamp) -> Option<Change> {
+    let State::Waiting { .. } = message.state else { return None };
+    if message.attempts >= route.max_attempts(message) {
+        return Some(dead(message, message.clone(), DeadReason::AttemptsExhausted, None, route, now));
+    }
+    if message.due_at < Timestamp::MAX {
+        return None;
+    }
+    let wait = match message.attempts {
+        0 => Duration::ZERO,
+        n => route.policy(message).delay(&message.id, n),
+    };
+    let kind = Kind::Deferred { reason: "it had no time for its next try".into() };
+    Some(wait_again(message, message.clone(), now.plus(wait), kind, route, now))
+}
+
 /// The recipients that the next try is for: all but those that have a final verdict. Empty means all.
 pub fn recipients_left(message: &Message, count: u32) -> Vec<u32> {
     if message.recipients.is_empty() || planted::is(Bug::PartialSendsToAllAgain) {
@@ -578,6 +596,27 @@ pub(crate) mod tests {
         assert_eq!((change.message.due_at, change.message.possible_duplicates), (at(60), 1));
         let hold = Route { on_lost: OnLost::Hold, ..route() };
         assert_eq!(dead_reason(&settle(&claimed(), &lost, &hold, at(0))), Some(DeadReason::Uncertain));
+    }
+
+    #[test]
+    fn what_nobody_would_claim_is_given_up_or_given_a_time() {
+        let waiting = |attempts, due_at| Message {
+            attempts,
+            due_at,
+            last_error: Some(Failure::new("451")),
+            ..message(State::Waiting { parked_for: None })
+        };
+        let spent = rescue(&waiting(3, at(900)), &route(), at(0)).unwrap();
+        let State::Dead { reason, .. } = spent.message.state else { panic!("its tries are used up") };
+        assert_eq!(reason, DeadReason::AttemptsExhausted);
+        assert_eq!((spent.message.attempts, spent.attempt), (3, None), "nothing was tried");
+        assert_eq!(spent.message.last_error, Some(Failure::new("451")));
+        assert!(spent.spawn.is_some());
+        for (attempts, due_at) in [(0, at(0)), (1, at(60)), (2, at(300))] {
+            let given = rescue(&waiting(attempts, Timestamp::MAX), &route(), at(0)).unwrap();
+            assert_eq!((given.message.due_at, given.message.attempts), (due_at, attempts));
+        }
+        assert_eq!(rescue(&waiting(2, at(900)), &route(), at(0)), None, "it only waits");
     }
 
     #[test]

@@ -41,7 +41,10 @@ impl Engine {
         let mut rows = Vec::with_capacity(batch.len());
         let mut heads = Vec::with_capacity(batch.len());
         for (index, new) in batch.into_iter().enumerate() {
-            let Some(line) = self.lines.get(&new.route) else { continue };
+            // The rows of an application's table are the application's to write.
+            let Some(line) = self.lines.get(&new.route).filter(|line| line.route.table.is_none()) else {
+                continue;
+            };
             let source = new.source;
             let row = admit(new, &line.route, self.clock.message_id(now), None, now);
             // Only a row with a key can turn out to be known, and then it is needed again.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use metrics::Unit;
 use redeliver_core::event::Kind;
 use redeliver_core::gate::Scope;
-use redeliver_core::{DeadReason, Event, Message, Outcome, Route};
+use redeliver_core::{DeadReason, Event, Message, MessageId, Outcome, Route};
 
 /// Hears what happened. Must return quickly: it is called on the way of the messages.
 pub trait Observer: Send + Sync + 'static {
@@ -68,6 +68,8 @@ const ATTEMPTS: &str = "redeliver_attempts_total";
 const DEAD: &str = "redeliver_dead_total";
 const LEASES_LOST: &str = "redeliver_leases_lost_total";
 const STORE_FAILED: &str = "redeliver_store_failures_total";
+const ROWS_REQUEUED: &str = "email_retries_requeued_total";
+const ROWS_DEAD: &str = "email_retries_dead_total";
 
 /// How late messages are carried; its buckets are for whoever records it to choose.
 pub const LATENESS: &str = "redeliver_lateness_seconds";
@@ -86,7 +88,16 @@ pub fn begin<'a>(routes: impl Iterator<Item = &'a Route>) {
         "How long after its due time a message is carried."
     );
     metrics::counter!(STORE_FAILED).increment(0);
+    metrics::describe_counter!(
+        ROWS_REQUEUED,
+        "Rows of applications' tables that were published for their sender."
+    );
+    metrics::describe_counter!(ROWS_DEAD, "Rows of applications' tables that were given up.");
     for route in routes {
+        if route.table.is_some() {
+            metrics::counter!(ROWS_REQUEUED).increment(0);
+            metrics::counter!(ROWS_DEAD).increment(0);
+        }
         Outcome::NAMES.iter().for_each(|outcome| count_attempts(&route.name, outcome, 0));
         DeadReason::ALL.iter().for_each(|reason| count_dead(&route.name, *reason, 0));
         count_leases_lost(&route.name, 0);
@@ -99,6 +110,18 @@ fn count(event: &Event) {
     if let Kind::Dead { reason } = &event.kind {
         count_dead(&event.route, *reason, 1);
     }
+    if is_row(event) {
+        match &event.kind {
+            Kind::HandedOff => metrics::counter!(ROWS_REQUEUED).increment(1),
+            Kind::Dead { .. } => metrics::counter!(ROWS_DEAD).increment(1),
+            _ => {}
+        }
+    }
+}
+
+/// Whether this is about a row of an application's table, every scheduling of which is logged.
+fn is_row(event: &Event) -> bool {
+    matches!(event.id, MessageId::Row(_))
 }
 
 fn count_attempts(route: &str, outcome: &'static str, by: u64) {
@@ -130,6 +153,7 @@ fn log(event: &Event) {
         Kind::Delivered { lateness } => {
             line!(debug, lateness_ms = lateness.as_millis() as u64, "message delivered");
         }
+        Kind::HandedOff if is_row(event) => line!(info, "row published, its sender has it"),
         Kind::HandedOff => line!(debug, "message handed off, a report is awaited"),
         Kind::AttemptFailed { code } => {
             line!(info, code = code.as_deref().unwrap_or("-"), "attempt failed, another will follow");
@@ -140,6 +164,9 @@ fn log(event: &Event) {
         }
         Kind::AttemptLate => line!(info, "a result came too late and changed nothing"),
         Kind::LeaseLost => line!(warn, "a worker vanished with the message, it waits again"),
+        Kind::Deferred { reason } if is_row(event) => {
+            line!(info, reason = %reason, "row not published, it stays failed and nothing is counted");
+        }
         Kind::Deferred { reason } => line!(debug, reason = %reason, "message deferred, no attempt counted"),
         Kind::Parked { gate } => {
             line!(debug, gate = without_address(gate), "message parked until its gate opens")

@@ -13,6 +13,7 @@ pub mod emit;
 pub mod engine;
 pub mod gate;
 mod gates;
+pub mod hand_off;
 pub mod inline;
 pub mod intake;
 mod life;

@@ -1,7 +1,7 @@
-//! Settles what nobody else will: lost leases, overdue reports, messages past their expiry.
+//! Settles what nobody else will: lost leases, overdue reports, messages past their expiry or never to be claimed.
 
 use redeliver_core::planted::{self, Bug};
-use redeliver_core::settle::{expire, lapse, overdue};
+use redeliver_core::settle::{expire, lapse, overdue, rescue};
 use redeliver_core::{Change, Message, Route, State, Timestamp};
 
 use crate::engine::Engine;
@@ -23,10 +23,13 @@ impl Engine {
                 false => self.store.overdue(now, BATCH_MAX).await?,
             };
             let expired = self.store.expired(now, BATCH_MAX).await?;
-            let full = [&lapsed, &overdue_ones, &expired].iter().any(|found| found.len() == BATCH_MAX);
+            let stranded = self.store.stranded(now, BATCH_MAX).await?;
+            let full =
+                [&lapsed, &overdue_ones, &expired, &stranded].iter().any(|found| found.len() == BATCH_MAX);
             let settled = self.settle_all(&lapsed, now, lapse).await?
                 + self.settle_all(&overdue_ones, now, overdue).await?
-                + self.settle_all(&expired, now, expire).await?;
+                + self.settle_all(&expired, now, expire).await?
+                + self.settle_all(&stranded, now, rescue).await?;
             count += settled;
             if !full || settled == 0 {
                 return Ok(count);

@@ -39,6 +39,12 @@ pub trait Store: Send + Sync + 'static {
     /// Claimed messages whose lease is over, or whose instance is unknown or silent for too long.
     async fn lapsed(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
 
+    /// Waiting messages that nobody would ever claim as they stand: their tries are used up, or they have no time. Only
+    /// where somebody else writes them, too.
+    async fn stranded(&self, _now: Timestamp, _limit: usize) -> Result<Vec<Message>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// Handed-off messages whose report is overdue.
     async fn overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError>;
 

@@ -1,4 +1,4 @@
-//! `redeliver check`: says whether a config can be used, and sums it up.
+//! `redeliver check`: says whether a config can be used, and the applications' tables that it names; and sums it up.
 
 use std::fmt::Write;
 
@@ -16,6 +16,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     for warning in &loaded.warnings {
         print_aside(warning);
     }
+    super::table::check(&loaded.config, None)?;
     print(&summary(&loaded.config, loaded.warnings.len())?)
 }
 

@@ -20,6 +20,7 @@ mod shell;
 mod show;
 mod sink;
 mod stats;
+mod table;
 mod tail;
 mod times;
 mod version;
@@ -56,6 +57,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Keys(command) => keys::run(&command),
         Command::Policy(command) => policy::run(&command),
         Command::Queues(command) => queues::run(&command),
+        Command::Table(command) => table::run(&command),
         Command::Migrate(args) => migrate::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -17,6 +17,9 @@ pub const ALIASES: &[(&str, &[&str])] = &[
     ("DEFAULT_MAX_RETRIES", &["intakes", "retry", "max_retries"]),
     ("MANUAL_REVIEW_QUEUE", &["routes", "manual-review", "target"]),
     ("SMTP_URL", &["transports", "smtp", "url"]),
+    ("RetryIntervalSeconds", &["tables", "email-log", "retry_interval"]),
+    ("MaxAttempts", &["policies", "email-log", "max_attempts"]),
+    ("BackoffSchedule", &["policies", "email-log", "backoff"]),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", &["telemetry", "otlp_endpoint"]),
 ];
 

@@ -15,6 +15,7 @@ mod reader;
 mod routes;
 mod source;
 mod store;
+mod tables;
 mod telemetry;
 mod transports;
 mod value;
@@ -37,6 +38,7 @@ pub use log::{LogConfig, LogFormat};
 pub use policies::warnings as policy_warnings;
 pub use routes::RouteConfig;
 pub use store::{Durability, StoreConfig, StoreLimits, StoreUrl};
+pub use tables::TableConfig;
 pub use telemetry::TelemetryConfig;
 pub use transports::TransportConfig;
 
@@ -57,6 +59,8 @@ pub struct Config {
     pub transports: BTreeMap<Name, TransportConfig>,
     /// How messages are retried.
     pub policies: BTreeMap<Name, Policy>,
+    /// Applications' own tables.
+    pub tables: BTreeMap<Name, TableConfig>,
     /// The ways that messages travel.
     pub routes: BTreeMap<Name, RouteConfig>,
     /// What feeds messages in, beside the API.
@@ -119,15 +123,16 @@ fn read(reader: &Reader<'_>) -> Config {
     let telemetry = reader.section("telemetry", telemetry::read);
     let transports = reader.named("transports", |_, reader| transports::read(reader));
     let policies = reader.named("policies", |_, reader| policies::read(reader));
-    let parts = routes::Parts { transports: &transports, policies: &policies };
+    let tables = reader.named("tables", |_, reader| tables::read(reader));
+    let parts = routes::Parts { transports: &transports, policies: &policies, tables: &tables };
     let routes = routes::read(reader, &parts);
     let intakes = values(reader.named("intakes", |_, reader| intakes::read(reader, &routes)));
     // What a slip of the pen has left unused isn't worth a warning of its own.
     if !routes.is_empty() && !reader.findings().has_errors() {
         warn_of_unused(&transports, &policies, &routes, reader.findings());
     }
-    let (transports, policies) = (values(transports), values(policies));
-    Config { store, engine, http, log, telemetry, transports, policies, routes, intakes }
+    let (transports, policies, tables) = (values(transports), values(policies), values(tables));
+    Config { store, engine, http, log, telemetry, transports, policies, tables, routes, intakes }
 }
 
 fn warn_of_unused(

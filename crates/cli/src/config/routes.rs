@@ -13,6 +13,7 @@ use super::policies;
 use super::problem::{Findings, did_you_mean};
 use super::reader::{Located, Reader};
 use super::source::Node;
+use super::tables::TableConfig;
 use super::transports::TransportConfig;
 use super::value::{AGE, DAY, HOUR, MS, SECOND};
 
@@ -29,6 +30,7 @@ pub struct RouteConfig {
 pub(super) struct Parts<'a> {
     pub(super) transports: &'a BTreeMap<Name, Located<TransportConfig>>,
     pub(super) policies: &'a BTreeMap<Name, Located<Policy>>,
+    pub(super) tables: &'a BTreeMap<Name, Located<TableConfig>>,
 }
 
 /// How one lane travels, by the names that the config gives its parts.
@@ -50,6 +52,7 @@ pub(super) fn read(reader: &Reader<'_>, parts: &Parts<'_>) -> BTreeMap<Name, Rou
     });
     let routes = routes.into_iter().map(|(name, found)| (name, found.value)).collect();
     check_dead_letters(&routes, reader.findings());
+    check_tables(&routes, reader.findings());
     routes.into_iter().map(|(name, found)| (name, found.value)).collect()
 }
 
@@ -71,7 +74,12 @@ fn read_one(name: &Name, reader: &Reader<'_>, parts: &Parts<'_>) -> RouteConfig 
         lanes: ways.each_ref().map(|way| way.travel(parts)),
         ..Route::new(name.clone(), way.transport.clone(), way.travel(parts).policy)
     };
-    let route = settings(reader, route);
+    let table = reader.get("table", None, |node| match node.text()?.as_str() {
+        "" => Ok(None),
+        name if parts.tables.contains_key(name) => Ok(Some(name.into())),
+        name => Err(format!("names no table \"{name}\": {}", hint(name, parts.tables.keys()))),
+    });
+    let route = Route { table, ..settings(reader, route) };
     check(reader, &route);
     RouteConfig { route, policies: ways.map(|way| way.policy) }
 }
@@ -98,6 +106,17 @@ fn check_dead_letters(routes: &BTreeMap<Name, Located<RouteConfig>>, findings: &
                 break;
             }
             path.push(next);
+        }
+    }
+}
+
+/// A table's rows have one way to go.
+fn check_tables(routes: &BTreeMap<Name, Located<RouteConfig>>, findings: &Findings) {
+    let mut taken: BTreeMap<&Name, &Name> = BTreeMap::new();
+    for (name, Located { value, place }) in routes {
+        let Some(table) = &value.route.table else { continue };
+        if let Some(other) = taken.insert(table, name) {
+            findings.error(place, format!("table \"{table}\" has two routes, {other} and {name}"));
         }
     }
 }
@@ -155,6 +174,7 @@ fn settings(reader: &Reader<'_>, default: Route) -> Route {
         key_retention: reader.get("key_retention", default.key_retention, |node| {
             node.unless("forever", |node| node.span(Duration::ZERO..=AGE))
         }),
+        table: default.table,
         name: default.name,
         lanes: default.lanes,
     }

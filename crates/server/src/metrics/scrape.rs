@@ -16,6 +16,8 @@ pub(super) struct Counted {
     /// How long the first due message of a lane has been due.
     overdue: Vec<(Name, Lane, Duration)>,
     closed: Vec<GateRecord>,
+    /// How many rows of applications' tables are due, where there are such tables.
+    rows_due: Option<u64>,
 }
 
 /// Asks the store; `uptime` is the engine's.
@@ -34,7 +36,11 @@ pub(super) async fn count(engine: &Engine, uptime: Duration) -> Result<Counted, 
         Closed::Paused | Closed::Held { .. } => true,
     };
     let closed = engine.store().gates().await?.into_iter().filter(is_closed).collect();
-    Ok(Counted { at: uptime, counts, overdue, closed })
+    let of_tables: Vec<&Name> =
+        engine.routes().filter(|route| route.table.is_some()).map(|route| &route.name).collect();
+    let rows = counts.iter().filter(|count| of_tables.contains(&&count.route));
+    let rows_due = (!of_tables.is_empty()).then(|| rows.map(|count| count.due).sum());
+    Ok(Counted { at: uptime, counts, overdue, closed, rows_due })
 }
 
 impl Counted {
@@ -43,6 +49,13 @@ impl Counted {
         write_counts(text, &self.counts);
         write_overdue(text, &self.overdue);
         write_closed(text, &self.closed);
+        if let Some(due) = self.rows_due {
+            let name = "email_retries_due";
+            let _ = writeln!(
+                text,
+                "# HELP {name} Rows of applications' tables that are due.\n# TYPE {name} gauge\n{name} {due}"
+            );
+        }
     }
 
     /// How many messages of these routes wait, if there are such routes.

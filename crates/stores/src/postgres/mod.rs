@@ -18,6 +18,7 @@ mod instances;
 mod list;
 mod migrate;
 mod news;
+mod notes;
 mod open;
 mod partitions;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod plans;
 mod prune;
 mod read;
 mod rows;
+pub mod table;
 mod tls;
 mod url;
 

@@ -12,9 +12,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") },
     Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
+    Migration { number: 3, name: "notes", sql: include_str!("migrations/0003_notes.sql") },
 ];
 
 /// Takes the steps that the database hasn't taken yet.

@@ -19,6 +19,7 @@ mod instances;
 mod integrity;
 mod look;
 mod migrate;
+mod notes;
 mod open;
 #[cfg(test)]
 mod plans;
@@ -26,6 +27,7 @@ mod prune;
 mod read;
 mod reader;
 mod rows;
+pub mod table;
 mod threads;
 mod writer;
 

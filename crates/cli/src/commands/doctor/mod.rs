@@ -3,6 +3,7 @@
 mod database;
 mod judge;
 mod look;
+mod tables;
 
 use serde::Serialize;
 
@@ -61,8 +62,10 @@ struct Counted {
 
 pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     let loaded = load_config(&args.config)?;
-    let facts = reach::run(async { Ok(look(&loaded.config.store).await) })?;
-    let findings = judge(&loaded, &facts);
+    let (facts, of_tables) =
+        reach::run(async { Ok((look(&loaded.config.store).await, tables::findings(&loaded.config).await)) })?;
+    let mut findings = judge(&loaded, &facts);
+    findings.extend(of_tables);
     let level = findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok);
     let store = loaded.config.store.url.show();
     if args.json {

@@ -8,3 +8,4 @@ DELETE FROM redeliver_audit;
 DELETE FROM redeliver_meta;
 DELETE FROM redeliver_access_keys;
 DELETE FROM redeliver_sessions;
+DELETE FROM redeliver_notes;

@@ -1,0 +1,206 @@
+//! `[tables.NAME]`: applications' own tables, whose rows a route carries.
+
+use std::time::Duration;
+
+use redeliver_core::{Name, Route};
+use redeliver_stores::mapping::{Columns, Mapping, TableName, Times, Words, check_identifier, check_word};
+
+use super::reader::Reader;
+use super::source::{Node, Value};
+use super::store::StoreUrl;
+use super::value::{DAY, SECOND};
+
+/// An application's table: where it is, and what its columns and words mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableConfig {
+    /// The database; without one, that of the store.
+    pub url: Option<StoreUrl>,
+    /// The table.
+    pub table: TableName,
+    /// Whose its rows are.
+    pub workspace: Name,
+    /// The zone of times that are written without one.
+    pub zone: String,
+    /// How times are written where the database has no type for them.
+    pub times: Times,
+    /// How often it is looked at.
+    pub retry_interval: Duration,
+    /// What its columns are called.
+    pub columns: Columns,
+    /// Its words for where a row stands.
+    pub words: Words,
+}
+
+impl Default for TableConfig {
+    fn default() -> Self {
+        let table = TableName { schema: None, table: "EmailLog".to_owned() };
+        let Mapping { workspace, zone, times, retry_interval, columns, words, table, .. } =
+            Mapping::new("", "", table);
+        Self { url: None, table, workspace, zone, times, retry_interval, columns, words }
+    }
+}
+
+impl TableConfig {
+    /// The table as the route's store.
+    pub fn mapping(&self, name: &Name, route: &Route) -> Mapping {
+        Mapping {
+            name: name.clone(),
+            route: route.name.clone(),
+            workspace: self.workspace.clone(),
+            table: self.table.clone(),
+            columns: self.columns.clone(),
+            words: self.words.clone(),
+            zone: self.zone.clone(),
+            times: self.times,
+            retry_interval: self.retry_interval,
+            attempts_max: route.travel(redeliver_core::Lane::Medium).policy.max_attempts,
+        }
+    }
+}
+
+pub(super) fn read(reader: &Reader<'_>) -> TableConfig {
+    let default = TableConfig::default();
+    let config = TableConfig {
+        url: reader.get("url", default.url, |node| match node.text()?.as_str() {
+            "" => Ok(None),
+            _ => node.parsed(StoreUrl::parse).map(Some),
+        }),
+        table: reader.get("table", default.table, |node| node.parsed(TableName::parse)),
+        workspace: reader.get("workspace", default.workspace, |node| Ok(node.text()?.into())),
+        zone: reader.get("zone", default.zone, |node| node.parsed(zone)),
+        times: reader.get("times", default.times, |node| {
+            node.word(&[("text", Times::Text), ("iso", Times::Iso), ("ms", Times::Ms)])
+        }),
+        retry_interval: reader.get("retry_interval", default.retry_interval, interval),
+        columns: reader.section("columns", |reader| columns(reader, default.columns)),
+        words: reader.section("words", |reader| words(reader, default.words)),
+    };
+    if config.url == Some(StoreUrl::Memory) {
+        reader.findings().error(reader.place_of("url"), "a table is in a database, not in memory:");
+    }
+    let mut all = config.words.all();
+    all.sort_unstable();
+    if all.windows(2).any(|two| two[0] == two[1]) {
+        reader.findings().error(reader.place_of("words"), "two words for different things are the same");
+    }
+    config
+}
+
+fn columns(reader: &Reader<'_>, default: Columns) -> Columns {
+    let name = |key, default| reader.get(key, default, |node: &Node| node.parsed(identifier));
+    let optional = |key, default| {
+        reader.get(key, default, |node: &Node| match node.text()?.as_str() {
+            "" => Ok(None),
+            _ => node.parsed(identifier).map(Some),
+        })
+    };
+    Columns {
+        id: name("id", default.id),
+        key: optional("key", default.key),
+        status: name("status", default.status),
+        attempts: name("attempts", default.attempts),
+        next_attempt_at: name("next_attempt_at", default.next_attempt_at),
+        locked_until: name("locked_until", default.locked_until),
+        last_error: optional("last_error", default.last_error),
+        dead_reason: optional("dead_reason", default.dead_reason),
+        last_queued_at: optional("last_queued_at", default.last_queued_at),
+    }
+}
+
+fn words(reader: &Reader<'_>, default: Words) -> Words {
+    let word = |text: &str| check_word(text).map(str::to_owned);
+    let said = |key, default| reader.get(key, default, |node: &Node| node.parsed(word));
+    let optional = |key, default| {
+        reader.get(key, default, |node: &Node| match node.text()?.as_str() {
+            "" => Ok(None),
+            _ => node.parsed(word).map(Some),
+        })
+    };
+    Words {
+        pending: said("pending", default.pending),
+        failed: said("failed", default.failed),
+        retry_queued: said("retry_queued", default.retry_queued),
+        sent: said("sent", default.sent),
+        dead: said("dead", default.dead),
+        dismissed: optional("dismissed", default.dismissed),
+        cancelled: optional("cancelled", default.cancelled),
+    }
+}
+
+fn identifier(text: &str) -> Result<String, String> {
+    check_identifier(text).map(str::to_owned)
+}
+
+/// The name of a zone, as far as it can be told without asking anybody.
+fn zone(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+');
+    match !text.is_empty() && text.chars().all(fits) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("not the name of a zone such as Europe/Paris: {text:?}")),
+    }
+}
+
+/// A span; a bare number from the environment is in seconds, as `RetryIntervalSeconds` says.
+fn interval(node: &Node) -> Result<Duration, String> {
+    match &node.value {
+        Value::Bare(text) if text.trim().parse::<u32>().is_ok() => {
+            let value = Value::Bare(format!("{}s", text.trim()));
+            Node { place: node.place.clone(), value }.span(SECOND..=DAY)
+        }
+        _ => node.span(SECOND..=DAY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::config::{Loaded, Sources, load};
+
+    fn loaded(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, String> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let file = Some(("f".into(), text.to_owned()));
+        let sources = Sources { file, variables: variables.collect(), ..Sources::default() };
+        load(&sources).map_err(|wrong| format!("{wrong:?}"))
+    }
+
+    const ROWS: &str = "[tables.email-log]\n[transports.t]\nkind = 'scripted'\n\
+                        [policies.email-log]\nbackoff = ['1m']\nmax_attempts = 8\n\
+                        [routes.email-log]\ntransport = 't'\npolicy = 'email-log'\ntable = 'email-log'\n";
+
+    #[test]
+    fn the_documents_names_are_taken_from_the_environment() {
+        let said =
+            [("RetryIntervalSeconds", "30"), ("MaxAttempts", "5"), ("BackoffSchedule", "1m, 5m, 15m,1h")];
+        let config = loaded(ROWS, &said).unwrap().config;
+        assert_eq!(config.tables["email-log"].retry_interval, Duration::from_secs(30));
+        let policy = &config.policies["email-log"];
+        assert_eq!(policy.max_attempts, 5);
+        assert_eq!(policy.timetable(5).len(), 4);
+        let route = &config.routes["email-log"].route;
+        assert_eq!(config.tables["email-log"].mapping(&"email-log".into(), route).attempts_max, 5);
+        assert!(loaded("", &said).is_ok(), "without the table, they are somebody else's");
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_meant_is_refused() {
+        for (line, word) in [
+            ("table = 'a.b.c'", "SCHEMA.TABLE"),
+            ("zone = 'Paris; --'", "zone"),
+            ("url = 'memory:'", "memory"),
+            ("retry_interval = '0s'", "between"),
+            ("words = { failed = 'Dead' }", "the same"),
+            ("words = { failed = '' }", "failed"),
+            ("columns = { id = '' }", "id"),
+            ("colums = {}", "columns"),
+        ] {
+            let wrong = loaded(&ROWS.replacen('\n', &format!("\n{line}\n"), 1), &[]).unwrap_err();
+            assert!(wrong.contains(word), "{line}: {wrong}");
+        }
+        let twice =
+            format!("{ROWS}[routes.other]\ntransport = 't'\npolicy = 'email-log'\ntable = 'email-log'\n");
+        assert!(loaded(&twice, &[]).unwrap_err().contains("two routes"));
+        let none = ROWS.replace("table = 'email-log'", "table = 'email-lag'");
+        assert!(loaded(&none, &[]).unwrap_err().contains("did you mean"));
+    }
+}

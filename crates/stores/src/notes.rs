@@ -1,0 +1,110 @@
+//! What is remembered of an application's rows beside their table: only of those for which there is something to say.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use redeliver_core::attempt::{AttemptRecord, Verdict};
+use redeliver_core::change::Audit;
+use redeliver_core::{Failure, InstanceId, Timestamp};
+use redeliver_engine::store::StoreError;
+use serde::{Deserialize, Serialize};
+
+/// What a row's table has no column for.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Note {
+    /// How often an operator started it over.
+    #[serde(default)]
+    pub generation: u32,
+    /// Publishings of the try below that nobody confirmed, or whose publisher vanished.
+    #[serde(default)]
+    pub unconfirmed: u32,
+    /// The number of that try.
+    #[serde(default)]
+    pub attempt: u32,
+    /// Publishings, ever, that may have arrived without our knowing.
+    #[serde(default)]
+    pub possible_duplicates: u32,
+    /// Tries that did not simply succeed, oldest first.
+    #[serde(default)]
+    pub history: Vec<Noted>,
+}
+
+/// One try in a note.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Noted {
+    generation: u32,
+    attempt: u32,
+    verdict: String,
+    at_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instance: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failure: Option<Failure>,
+}
+
+/// Tries that a note keeps, at most; the oldest go first.
+const HISTORY_MAX: usize = 50;
+
+impl Note {
+    /// Adds a try.
+    pub fn add(&mut self, record: &AttemptRecord) {
+        let noted = Noted {
+            generation: record.generation,
+            attempt: record.attempt,
+            verdict: record.verdict.name().to_owned(),
+            at_ms: record.at.as_ms(),
+            instance: record.instance.map(|instance| instance.0),
+            failure: record.failure.clone(),
+        };
+        // Said twice, it is still one try.
+        if self.history.last() != Some(&noted) {
+            self.history.push(noted);
+        }
+        let over = self.history.len().saturating_sub(HISTORY_MAX);
+        self.history.drain(..over);
+    }
+
+    /// The tries, oldest first.
+    pub fn records(&self) -> Vec<AttemptRecord> {
+        let record = |noted: &Noted| AttemptRecord {
+            generation: noted.generation,
+            attempt: noted.attempt,
+            verdict: Verdict::ALL
+                .into_iter()
+                .find(|verdict| verdict.name() == noted.verdict)
+                .unwrap_or(Verdict::Late),
+            at: Timestamp::from_ms(noted.at_ms),
+            instance: noted.instance.map(InstanceId),
+            failure: noted.failure.clone(),
+        };
+        self.history.iter().map(record).collect()
+    }
+}
+
+/// Remembers notes by the ids of their rows. A call is one transaction.
+#[async_trait]
+pub trait Notes: Send + Sync + 'static {
+    /// The notes that there are on these rows.
+    async fn recall(&self, ids: Vec<String>) -> Result<HashMap<String, Note>, StoreError>;
+
+    /// Keeps notes in place of those that there were, with what people did.
+    async fn keep(&self, notes: Vec<(String, Note)>, deeds: Vec<Audit>) -> Result<(), StoreError>;
+}
+
+/// Notes that live as long as this value.
+#[derive(Default)]
+pub struct MemoryNotes(Mutex<HashMap<String, Note>>);
+
+#[async_trait]
+impl Notes for MemoryNotes {
+    async fn recall(&self, ids: Vec<String>) -> Result<HashMap<String, Note>, StoreError> {
+        let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(ids.into_iter().filter_map(|id| Some((id.clone(), notes.get(&id)?.clone()))).collect())
+    }
+
+    async fn keep(&self, notes: Vec<(String, Note)>, _: Vec<Audit>) -> Result<(), StoreError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(notes);
+        Ok(())
+    }
+}

@@ -1,0 +1,6 @@
+-- What is remembered of the rows of an application's own table, beside that table: only of rows for which there is
+-- something to say, such as a person's retry or a publishing that nobody confirmed.
+CREATE TABLE redeliver.redeliver_notes (
+    id   text NOT NULL COLLATE "C" PRIMARY KEY, -- table:row
+    note text NOT NULL COLLATE "C"
+);

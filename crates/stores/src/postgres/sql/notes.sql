@@ -1,0 +1,3 @@
+SELECT id, note
+FROM redeliver.redeliver_notes
+WHERE id = ANY ($1::text[])

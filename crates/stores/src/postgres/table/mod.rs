@@ -1,0 +1,281 @@
+//! An application's table in a PostgreSQL database. Statements are in `sql/`, with blanks for its names.
+
+#[cfg(test)]
+mod plans;
+mod shape;
+
+use async_trait::async_trait;
+use redeliver_core::Timestamp;
+use redeliver_engine::clock::FollowedClock;
+use redeliver_engine::store::{Applied, StoreError};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row as Found};
+
+use super::connections::{Connections, ask};
+use super::errors::{Fault, OpenError, open_error};
+use super::limit;
+use super::open::{Address, OpenOptions};
+use super::rows::get;
+use super::takes_limits;
+use crate::adopted::{Due, Examined, Judge, Micros, Page, Rewrite, Row, Rows, Tally, Which};
+use crate::mapping::{Mapping, filled, literal};
+pub use shape::Clock;
+use shape::Shape;
+
+/// The rows of an application's table in PostgreSQL.
+pub struct PostgresTable {
+    connections: Connections,
+    shape: Shape,
+}
+
+impl PostgresTable {
+    /// Opens a table that is there, and has the columns and the index that are needed.
+    pub async fn open(
+        url: &str,
+        options: OpenOptions,
+        mapping: Mapping,
+        clock: Clock,
+    ) -> Result<Self, OpenError> {
+        let address = Address::read(url, &options)?;
+        let looked = async {
+            let (db, driven) = address.connect().await?;
+            let shape = Shape::look(&db, mapping, clock).await;
+            driven.abort();
+            shape
+        };
+        let shape = looked.await.map_err(|fault| open_error(&address.place, &fault))?;
+        let address =
+            if takes_limits(&address, &options).await? { address.limited(&options) } else { address };
+        let connections = Connections::new(&address, &options, FollowedClock::new())
+            .map_err(|fault| open_error(&address.place, &fault))?;
+        Ok(Self { connections, shape })
+    }
+
+    /// Makes the table and its index where they aren't there.
+    pub async fn init(url: &str, options: &OpenOptions, mapping: &Mapping) -> Result<(), OpenError> {
+        let address = Address::read(url, options)?;
+        let made = async {
+            let (db, driven) = address.connect().await?;
+            let made = db.batch_execute(&mapping.ddl(&shape::TYPES)).await;
+            driven.abort();
+            Ok(made?)
+        };
+        made.await.map_err(|fault| open_error(&address.place, &fault))
+    }
+
+    /// The statements that `init` makes a table with.
+    pub fn ddl(mapping: &Mapping) -> String {
+        mapping.ddl(&shape::TYPES)
+    }
+}
+
+#[async_trait]
+impl Rows for PostgresTable {
+    async fn claim(&self, due: Due) -> Result<Vec<Row>, StoreError> {
+        ask!(self, |db| claim(db, &self.shape, due))
+    }
+
+    async fn next_due_at(&self, attempts_max: u32) -> Result<Option<Timestamp>, StoreError> {
+        ask!(self, |db| next_due_at(db, &self.shape, attempts_max))
+    }
+
+    async fn rewrite(&self, ids: Vec<String>, judge: Judge) -> Result<Vec<Applied>, StoreError> {
+        ask!(self, |db| rewrite(db, &self.shape, &ids, &judge))
+    }
+
+    async fn find(&self, which: Which, limit: usize) -> Result<Vec<Row>, StoreError> {
+        ask!(self, |db| find(db, &self.shape, &which, limit))
+    }
+
+    async fn tally(&self, now: Timestamp) -> Result<Vec<Tally>, StoreError> {
+        ask!(self, |db| tally(db, &self.shape, now))
+    }
+
+    async fn examine(&self, now: Timestamp) -> Result<Examined, StoreError> {
+        ask!(self, |db| examine(db, &self.shape, now))
+    }
+
+    fn is_id(&self, text: &str) -> bool {
+        self.shape.is_id(text)
+    }
+}
+
+/// Milliseconds as the statements take times.
+fn micros(at: Timestamp) -> Micros {
+    at.as_ms().saturating_mul(1_000)
+}
+
+async fn claim(db: &Client, shape: &Shape, due: Due) -> Result<Vec<Row>, Fault> {
+    let lease_us = i64::try_from(due.lease.as_micros()).unwrap_or(i64::MAX);
+    let params = [
+        (&micros(due.by) as _, Type::INT8),
+        (&micros(due.now) as _, Type::INT8),
+        (&i64::from(due.attempts_max) as _, Type::INT8),
+        (&limit(due.limit) as _, Type::INT8),
+        (&lease_us as _, Type::INT8),
+    ];
+    read(db.query_typed(&shape.fill(include_str!("sql/claim.sql")), &params).await?)
+}
+
+async fn next_due_at(db: &Client, shape: &Shape, attempts_max: u32) -> Result<Option<Timestamp>, Fault> {
+    let params = [(&i64::from(attempts_max) as _, Type::INT8)];
+    let found = db.query_typed_opt(&shape.fill(include_str!("sql/next_due.sql")), &params).await?;
+    found.map(|row| Ok(Timestamp::from_ms(get::<Micros>(&row, 0)?.div_euclid(1_000)))).transpose()
+}
+
+async fn rewrite(
+    db: &mut Client,
+    shape: &Shape,
+    ids: &[String],
+    judge: &Judge,
+) -> Result<Vec<Applied>, Fault> {
+    let transaction = db.transaction().await?;
+    let params = [(&ids as _, Type::TEXT_ARRAY)];
+    let rows = read(transaction.query_typed(&shape.fill(include_str!("sql/lock.sql")), &params).await?)?;
+    let judged = judge(&rows);
+    if !judged.rewrites.is_empty() {
+        let written = write(transaction.client(), shape, &judged.rewrites).await?;
+        if written != judged.rewrites.len() as u64 {
+            return Err(Fault::Odd("a row changed under its lock".to_owned()));
+        }
+    }
+    transaction.commit().await?;
+    Ok(judged.answers)
+}
+
+async fn write(db: &Client, shape: &Shape, rewrites: &[Rewrite]) -> Result<u64, Fault> {
+    macro_rules! column {
+        ($side:ident, $field:ident) => {
+            rewrites.iter().map(|rewrite| rewrite.$side.$field.clone()).collect::<Vec<_>>()
+        };
+    }
+    let without_nul = |texts: Vec<Option<String>>| -> Vec<Option<String>> {
+        texts.into_iter().map(|text| text.map(|text| text.replace('\0', ""))).collect()
+    };
+    let params = [
+        (&column!(was, id) as _, Type::TEXT_ARRAY),
+        (&column!(was, status) as _, Type::TEXT_ARRAY),
+        (&column!(was, locked_until) as _, Type::INT8_ARRAY),
+        (&column!(now, status) as _, Type::TEXT_ARRAY),
+        (&column!(now, attempts) as _, Type::INT8_ARRAY),
+        (&column!(now, next_attempt_at) as _, Type::INT8_ARRAY),
+        (&column!(now, locked_until) as _, Type::INT8_ARRAY),
+        (&without_nul(column!(now, last_error)) as _, Type::TEXT_ARRAY),
+        (&without_nul(column!(now, dead_reason)) as _, Type::TEXT_ARRAY),
+        (&column!(now, last_queued_at) as _, Type::INT8_ARRAY),
+    ];
+    Ok(db.execute_typed(&shape.fill(include_str!("sql/rewrite.sql")), &params).await?)
+}
+
+async fn find(db: &Client, shape: &Shape, which: &Which, most: usize) -> Result<Vec<Row>, Fault> {
+    let most = limit(most);
+    let rows = match which {
+        Which::Ids(ids) => {
+            let params = [(ids as _, Type::TEXT_ARRAY), (&most as _, Type::INT8)];
+            db.query_typed(&shape.fill(include_str!("sql/by_id.sql")), &params).await?
+        }
+        Which::Lapsed(now) => {
+            let params = [(&micros(*now) as _, Type::INT8), (&most as _, Type::INT8)];
+            db.query_typed(&shape.fill(include_str!("sql/lapsed.sql")), &params).await?
+        }
+        Which::Spent(attempts_max) => {
+            let params = [(&i64::from(*attempts_max) as _, Type::INT8), (&most as _, Type::INT8)];
+            db.query_typed(&shape.fill(include_str!("sql/spent.sql")), &params).await?
+        }
+        Which::Timeless => {
+            let params = [(&most as _, Type::INT8)];
+            db.query_typed(&shape.fill(include_str!("sql/timeless.sql")), &params).await?
+        }
+        Which::Page(page) => {
+            let params = [(&page.words as _, Type::TEXT_ARRAY), (&most as _, Type::INT8)];
+            let sql = shape.fill(include_str!("sql/page.sql"));
+            db.query_typed(&filled(&sql, &[("asked", asked(shape, page))]), &params).await?
+        }
+    };
+    read(rows)
+}
+
+/// What a page is asked for besides its words.
+fn asked(shape: &Shape, page: &Page) -> String {
+    let columns = &shape.mapping.columns;
+    let mut asked = String::new();
+    if let Some(key) = &page.key {
+        let is = columns.key.as_deref().map(|name| {
+            format!("{}::text = {}", crate::mapping::quoted(name), literal(&key.replace('\0', "")))
+        });
+        asked.push_str(&format!(" AND {}", is.unwrap_or_else(|| "false".to_owned())));
+    }
+    if let Some(id) = &page.after {
+        asked.push_str(&shape.fill(&format!(" AND {{id}} < {}::{{id_type}}", literal(id))));
+    }
+    if let Some((at, is_due)) = page.due {
+        let compared = if is_due { "<=" } else { ">" };
+        let at = shape.time(&columns.next_attempt_at, &micros(at).to_string());
+        asked.push_str(&shape.fill(&format!(" AND {{next_attempt_at}} {compared} {at}")));
+    }
+    if let Some(tried) = page.tried {
+        let compared = if tried { ">" } else { "<=" };
+        asked.push_str(&shape.fill(&format!(" AND {{attempts}} {compared} 0")));
+    }
+    asked
+}
+
+async fn tally(db: &Client, shape: &Shape, now: Timestamp) -> Result<Vec<Tally>, Fault> {
+    let params = [(&micros(now) as _, Type::INT8)];
+    let mut tallies = Vec::new();
+    for row in db.query_typed(&shape.fill(include_str!("sql/tally.sql")), &params).await? {
+        let (status, count, due): (String, i64, i64) = (get(&row, 0)?, get(&row, 1)?, get(&row, 2)?);
+        if status == shape.mapping.words.dead && shape.mapping.columns.dead_reason.is_some() {
+            for row in db.query_typed(&shape.fill(include_str!("sql/dead.sql")), &[]).await? {
+                let dead_reason = get::<Option<String>>(&row, 0)?;
+                let count = get::<i64>(&row, 1)? as u64;
+                tallies.push(Tally { status: status.clone(), dead_reason, count, due: 0 });
+            }
+            continue;
+        }
+        tallies.push(Tally { status, dead_reason: None, count: count as u64, due: due as u64 });
+    }
+    Ok(tallies)
+}
+
+async fn examine(db: &Client, shape: &Shape, now: Timestamp) -> Result<Examined, Fault> {
+    const HOUR_US: i64 = 3_600 * 1_000_000;
+    let queued_at = shape.mapping.columns.last_queued_at.as_ref();
+    let queued_at = queued_at.unwrap_or(&shape.mapping.columns.next_attempt_at);
+    let ago = |hours: i64| shape.time(queued_at, &(micros(now) - hours * HOUR_US).to_string());
+    let sql = filled(
+        &shape.fill(include_str!("sql/examine.sql")),
+        &[
+            ("queued_at", crate::mapping::quoted(queued_at)),
+            ("hour_ago", ago(1)),
+            ("day_ago", ago(24)),
+            ("week_ago", ago(7 * 24)),
+        ],
+    );
+    let row = db.query_typed_one(&sql, &[]).await?;
+    let count = |column| Ok::<u64, Fault>(get::<i64>(&row, column)? as u64);
+    Ok(Examined {
+        tallies: tally(db, shape, now).await?,
+        timeless: count(0)?,
+        negative: count(1)?,
+        lockless: count(2)?,
+        old: [count(3)?, count(4)?, count(5)?],
+    })
+}
+
+fn read(rows: Vec<Found>) -> Result<Vec<Row>, Fault> {
+    let row = |row: &Found| {
+        Ok(Row {
+            id: get(row, 0)?,
+            key: get(row, 1)?,
+            status: get(row, 2)?,
+            attempts: get(row, 3)?,
+            next_attempt_at: get(row, 4)?,
+            locked_until: get(row, 5)?,
+            last_error: get(row, 6)?,
+            dead_reason: get(row, 7)?,
+            last_queued_at: get(row, 8)?,
+        })
+    };
+    rows.iter().map(row).collect()
+}

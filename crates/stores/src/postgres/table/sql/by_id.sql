@@ -1,0 +1,4 @@
+SELECT {row}
+FROM {table}
+WHERE {id} = ANY ($1::text[]::{id_type}[])
+LIMIT $2

@@ -1,0 +1,5 @@
+SELECT {row}
+FROM {table}
+WHERE {id} = ANY ($1::text[]::{id_type}[])
+ORDER BY {id}
+FOR UPDATE

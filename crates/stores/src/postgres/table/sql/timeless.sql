@@ -1,0 +1,4 @@
+SELECT {row}
+FROM {table}
+WHERE {status} = {failed} AND {next_attempt_at} IS NULL
+LIMIT $1

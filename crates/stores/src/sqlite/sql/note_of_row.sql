@@ -1,0 +1,3 @@
+SELECT note
+FROM redeliver_notes
+WHERE id = ?1

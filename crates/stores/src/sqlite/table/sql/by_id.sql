@@ -1,0 +1,3 @@
+SELECT {row}
+FROM {table}
+WHERE {id} = ?1

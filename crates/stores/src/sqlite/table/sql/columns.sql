@@ -1,0 +1,2 @@
+SELECT name, type, pk
+FROM pragma_table_info(?1, ?2)

@@ -1,0 +1,5 @@
+SELECT {row}
+FROM {table}
+WHERE {status} IN ({words}){asked}
+ORDER BY {id} DESC
+LIMIT ?1

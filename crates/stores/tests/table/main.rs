@@ -1,0 +1,7 @@
+//! An application's own table keeps the rules for stores that apply to it, on SQLite and on PostgreSQL; and what is true
+//! of such a table alone.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
+
+mod alone;
+mod conformance;
+mod rig;
