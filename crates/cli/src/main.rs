@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// A message over HTTP makes and frees a hundred small things (docs/decisions/0020).
+/// A message over HTTP makes and frees many small things (docs/decisions/0020).
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
