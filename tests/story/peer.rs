@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use redeliver_servers::free_port;
 use serde_json::Value;
 
 use super::{python, root, until_some};
@@ -71,7 +72,7 @@ impl Aiosmtpd {
     fn with(args: &[&str]) -> Self {
         let mut peer = Self {
             dir: tempfile::tempdir().unwrap(),
-            port: 0,
+            port: free_port(),
             args: args.iter().map(ToString::to_string).collect(),
             child: None,
         };
@@ -152,7 +153,7 @@ impl Sink {
     pub fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let (runtime, arrivals) = (runtime.unwrap(), Arc::default());
-        let mut sink = Self { runtime, port: 0, sink: None, before: Vec::new(), arrivals };
+        let mut sink = Self { runtime, port: free_port(), sink: None, before: Vec::new(), arrivals };
         sink.start();
         sink
     }

@@ -10,13 +10,8 @@
 
 mod guard;
 pub mod pgbouncer;
+mod ports;
 pub mod postgres;
 pub mod rabbitmq;
 
-use std::net::TcpListener;
-
-/// A port of this machine that nobody uses at this moment.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("this machine has a free port");
-    listener.local_addr().expect("it is bound").port()
-}
+pub use ports::free_port;
