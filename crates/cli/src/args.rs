@@ -16,8 +16,8 @@ use crate::config::{StoreUrl, profiles};
 
 pub use keys::KeysCommand;
 pub use messages::{
-    ActArgs, ExplainArgs, ExportArgs, ImportArgs, ListArgs, RouteArgs, RoutesCommand, ShowArgs, StatsArgs,
-    TailArgs,
+    ActArgs, ExplainArgs, ExportArgs, ImportArgs, ListArgs, ReportArgs, RouteArgs, RoutesCommand, ShowArgs,
+    StatsArgs, TailArgs,
 };
 pub use reach::{FilterArgs, OutputArgs, ReachArgs};
 pub use send::{AboutArgs, MailArgs, SendArgs};
@@ -55,6 +55,8 @@ pub enum Command {
     Dismiss(ActArgs),
     /// Bring dismissed messages back
     Restore(ActArgs),
+    /// Say what became of a message that was handed off, as its worker would
+    Report(ReportArgs),
     /// Follow the newest 500 messages as they come and change, until Ctrl-C
     Tail(TailArgs),
     /// Have the messages of a file accepted; run it again after it was cut short: a key is accepted once

@@ -8,12 +8,14 @@ use redeliver_core::{Name, Timestamp};
 use redeliver_engine::access::Access;
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::emit::{Observer, Telemetry};
+use redeliver_engine::gate::Gate;
 use redeliver_engine::hand_off::HandOff;
 use redeliver_engine::intake::Intake;
 use redeliver_engine::memory::MemoryStore;
 use redeliver_engine::store::Store;
 use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line};
+use redeliver_gates::eligibility::EligibilityGate;
 use redeliver_stores::adopted::Rows;
 use redeliver_stores::mapping::Mapping;
 use redeliver_stores::notes::{MemoryNotes, Notes};
@@ -30,7 +32,9 @@ use redeliver_transports::rabbitmq::{
 use redeliver_transports::scripted::ScriptedTransport;
 use redeliver_transports::smtp::SmtpTransport;
 
-use crate::config::{Config, Durability, IntakeConfig, StoreConfig, StoreUrl, TableConfig, TransportConfig};
+use crate::config::{
+    Config, Durability, IntakeConfig, RouteConfig, StoreConfig, StoreUrl, TableConfig, TransportConfig,
+};
 
 /// An engine over everything that the config names. It does nothing yet.
 pub async fn wire(config: &Config, observer: Arc<dyn Observer>) -> anyhow::Result<Arc<Engine>> {
@@ -122,20 +126,30 @@ async fn engine(
         .iter()
         .map(|(name, own)| Ok((name.clone(), transport(name, own, config, &clock)?)))
         .collect::<anyhow::Result<_>>()?;
-    let line = |route: &redeliver_core::Route| {
+    let line = |own: &RouteConfig| {
+        let route = &own.route;
         let transports = match route.table.as_ref().and_then(|name| config.tables.get(name)) {
             Some(table) => &handing_off(&transports, &clock, table),
             None => &transports,
         };
-        Line::new(route.clone(), transports, Vec::new())
+        Line::new(route.clone(), transports, gates(own, &clock)?)
             .map_err(|missing| anyhow!("route {} names no transport {missing}", route.name))
     };
-    let lines = config.routes.values().map(|config| line(&config.route)).collect::<anyhow::Result<_>>()?;
+    let lines = config.routes.values().map(line).collect::<anyhow::Result<_>>()?;
     let store: Arc<dyn Store> = match tables.is_empty() {
         true => Arc::clone(&opened.store),
         false => Arc::new(Beside::new(Arc::clone(&opened.store), tables)),
     };
     Ok(Arc::new(Engine::new(store, clock, observer, config.engine.clone(), lines)))
+}
+
+/// What is asked before each try on a route.
+fn gates(config: &RouteConfig, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Arc<dyn Gate>>> {
+    let Some(own) = &config.eligibility else { return Ok(Vec::new()) };
+    let gate = EligibilityGate::new(own.clone(), Arc::clone(clock));
+    let gate =
+        gate.map_err(|wrong| anyhow!("the eligibility check of route {}: {wrong}", config.route.name))?;
+    Ok(gate.map(|gate| Arc::new(gate) as Arc<dyn Gate>).into_iter().collect())
 }
 
 /// What feeds messages in, under its name.

@@ -10,6 +10,7 @@ use redeliver_cli::config::{
 use redeliver_core::breaker::BreakerConfig;
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Lane, Policy, Route};
+use redeliver_gates::eligibility::{EligibilityConfig, Template};
 use redeliver_transports::rabbitmq::RabbitmqIntakeConfig;
 use redeliver_transports::scripted::ScriptedConfig;
 
@@ -32,6 +33,7 @@ fn the_example_is_the_default_config_with_its_routes() {
     let email = RouteConfig {
         route: Route::new("email", "smtp", steps.clone()),
         policies: [(); 4].map(|()| "steps".into()),
+        eligibility: None,
     };
     let dead = RouteConfig {
         route: Route {
@@ -39,10 +41,15 @@ fn the_example_is_the_default_config_with_its_routes() {
             ..Route::new("dead", "script", doubling.clone())
         },
         policies: [(); 4].map(|()| "doubling".into()),
+        eligibility: None,
     };
     let orders = RouteConfig {
         route: Route::new("orders", "rabbitmq", doubling.clone()),
         policies: [(); 4].map(|()| "doubling".into()),
+        eligibility: Some(EligibilityConfig {
+            path: Template::parse("/devices/{device_id}").unwrap(),
+            ..EligibilityConfig::default()
+        }),
     };
     let retry = RabbitmqIntakeConfig {
         queue: "retry.scheduled".to_owned(),

@@ -148,6 +148,24 @@ fn people_retry_cancel_dismiss_and_restore_several_at_once() {
 }
 
 #[test]
+fn somebody_says_what_became_of_a_message_that_was_handed_off() {
+    let config = ROUTES.replace("kind = \"scripted\"", "kind = \"scripted\"\nscript = [\"hand_off\"]");
+    let face = Face::served(&config);
+    let id = face.send(&json!({ "route": "email", "payload": 1 }));
+    face.until(&id, "handed_off");
+    let other = format!("{id}.0.9");
+    let said = face.ask(&["report", &id, "delivered", "--attempt-id", &other]);
+    assert!(said.starts_with(&format!("{id}  handed_off  (nobody waits for this report")), "{said}");
+    let flags = ["report", &id, "failed", "--error", "busy", "--error-code", "EBUSY", "--retry-after", "1h"];
+    assert_eq!(face.ask(&flags), format!("{id}  retrying\n"));
+    let told = face.json(&["report", &id, "delivered", "--json"]);
+    assert_eq!(
+        (&told[0]["applied"], &told[0]["message"]["last_error"]["code"]),
+        (&json!(false), &json!("EBUSY"))
+    );
+}
+
+#[test]
 fn an_id_may_be_cut_short_while_it_is_the_only_one() {
     let face = Face::local(ROUTES);
     face.place.accept("email", 1..3);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::content::Content;
-use crate::gate::{Closed, GateKey, GateRecord, on_the_way};
+use crate::gate::{Closed, GateKey, GateRecord, Verdict, on_the_way};
 use crate::message::{DeadReason, Message, State};
+use crate::outcome::Until;
 use crate::route::{OnLost, Route};
 use crate::time::{Timestamp, show_span};
 
@@ -22,7 +23,7 @@ pub struct Explanation {
 /// One gate, as it concerns one message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateView {
-    /// Which gate: a gate's key, `due`, `expiry` or `transport`.
+    /// Which gate: a gate's key, `due`, `expiry`, `transport`, or the name of one of the route's own.
     pub gate: Arc<str>,
     /// Whether it lets the message pass now.
     pub open: bool,
@@ -43,6 +44,23 @@ pub struct Way<'a> {
     pub destination: &'a str,
     /// What its transport lacks to carry anything at all.
     pub lacks: Option<Arc<str>>,
+    /// The route's own gates, as far as they know without asking anybody.
+    pub own: Vec<GateView>,
+}
+
+impl GateView {
+    /// One of a route's own gates, by what it is known to say.
+    pub fn of(name: &str, verdict: Option<Verdict>, now: Timestamp) -> Self {
+        let (until, reason) = match verdict {
+            None | Some(Verdict::Pass) => (None, None),
+            Some(Verdict::Defer { until: Until::At(at), .. }) if at <= now => (None, None),
+            Some(Verdict::Defer { until: Until::At(at), reason }) => (Some(at), Some(reason)),
+            Some(Verdict::Defer { until: Until::Opens(_), reason }) => (None, Some(reason)),
+            Some(Verdict::Skip { reason }) => (None, Some(reason)),
+            Some(Verdict::Refuse(failure)) => (None, Some(failure.text)),
+        };
+        Self { gate: name.into(), open: reason.is_none(), since: None, until, reason }
+    }
 }
 
 /// Explains a message, given the way that it would go, if the config has one, and every gate that isn't simply open.
@@ -123,6 +141,7 @@ fn views(
             gate: key.as_str().into(),
         });
     }
+    views.extend(way.into_iter().flat_map(|way| way.own.iter().cloned()));
     views
 }
 
@@ -182,6 +201,9 @@ fn sentence(message: &Message, route: &Route, shut: &[&GateView], now: Timestamp
         }
         State::Cancelled { at, reason } if &**reason == "operator" => {
             format!("It was cancelled at {at} by a person.")
+        }
+        State::Cancelled { at, reason } if &**reason == "ineligible" => {
+            format!("It was cancelled at {at}: ineligible, because whoever it is for is not active.")
         }
         State::Cancelled { at, reason } => format!("It was cancelled at {at}: {reason}."),
     }
@@ -259,7 +281,7 @@ mod tests {
 
     fn told(message: &Message, closed: &[GateRecord]) -> Explanation {
         let route = route();
-        let way = Way { route: &route, destination: "mx", lacks: None };
+        let way = Way { route: &route, destination: "mx", lacks: None, own: Vec::new() };
         explain(message, &Content::default(), Some(&way), closed, Timestamp::default())
     }
 
@@ -310,10 +332,28 @@ mod tests {
     fn a_message_whose_transport_has_nowhere_to_go_says_what_is_missing() {
         let (route, message) = (route(), message(0, 0));
         let lacks = Some("no SMTP server is configured: set SMTP_URL".into());
-        let way = Way { route: &route, destination: "smtp", lacks };
+        let way = Way { route: &route, destination: "smtp", lacks, own: Vec::new() };
         let said = explain(&message, &Content::default(), Some(&way), &[], Timestamp::default());
         assert_eq!(said.sentence, "It waits: no SMTP server is configured: set SMTP_URL; 0 of 6 tries made.");
         assert_eq!(said.earliest_at, None);
+    }
+
+    #[test]
+    fn a_gate_of_the_route_that_cannot_be_asked_moves_the_earliest_time() {
+        let (route, message) = (route(), message(1, 0));
+        let at = Timestamp::from_ms(7_000);
+        let told = |verdict, now| {
+            let own = vec![GateView::of("eligibility", verdict, now)];
+            let way = Way { route: &route, destination: "mx", lacks: None, own };
+            explain(&message, &Content::default(), Some(&way), &[], now)
+        };
+        let down = || Verdict::Defer { until: Until::At(at), reason: "devices does not answer".into() };
+        let said = told(Some(down()), Timestamp::default());
+        assert_eq!(said.earliest_at, Some(at));
+        assert!(said.sentence.contains("eligibility is closed until"), "{}", said.sentence);
+        assert!(said.sentence.contains("devices does not answer"), "{}", said.sentence);
+        assert!(told(Some(down()), at).gates.iter().all(|view| view.open), "that is over");
+        assert!(told(None, at).gates.iter().any(|view| &*view.gate == "eligibility" && view.open));
     }
 
     #[test]

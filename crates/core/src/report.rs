@@ -1,13 +1,26 @@
 //! The word of an outside worker about a message that was handed off to it.
 
+mod read;
+
 use crate::attempt::{AttemptId, AttemptRecord, Verdict};
 use crate::change::Change;
-use crate::message::{Message, State};
+use crate::message::{Message, MessageId, State};
 use crate::outcome::Outcome;
 use crate::planted::{self, Bug};
 use crate::route::Route;
 use crate::settle::settle;
 use crate::time::Timestamp;
+
+/// What an outside worker says about a message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Which message.
+    pub message: MessageId,
+    /// Which try, if it says so.
+    pub attempt: Option<AttemptId>,
+    /// What became of it: delivered, failed or refused.
+    pub outcome: Outcome,
+}
 
 /// What a report comes to.
 #[derive(Clone, Debug, PartialEq)]

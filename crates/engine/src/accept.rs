@@ -5,10 +5,11 @@ use redeliver_core::accept::{Known, NewMessage, Repeat, Source, admit, repeat};
 use redeliver_core::change::NewRow;
 use redeliver_core::event::Kind;
 use redeliver_core::planted::{self, Bug};
+use redeliver_core::report::Report;
 use redeliver_core::{Event, Message, Route, State, Timestamp};
 
 use crate::engine::Engine;
-use crate::intake::{Accepted, Sink};
+use crate::intake::{Accepted, Sink, Told};
 use crate::store::{Applied, Inserted, StoreError};
 
 /// What is remembered of a row while the store keeps it.
@@ -27,6 +28,10 @@ impl Sink for Engine {
     async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
         let answers = self.accept_and_tell(batch).await?;
         Ok(answers.into_iter().map(|(accepted, _)| accepted).collect())
+    }
+
+    async fn report(&self, batch: Vec<Report>) -> Result<Vec<Told>, StoreError> {
+        self.take_reports(batch).await
     }
 }
 

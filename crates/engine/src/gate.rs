@@ -12,4 +12,10 @@ pub trait Gate: Send + Sync + 'static {
 
     /// What it says about this message now.
     async fn check(&self, message: &Message, content: &Content, now: Timestamp) -> Verdict;
+
+    /// What it would say about this message, as far as it knows without asking anybody: for whoever wants to know why
+    /// a message waits.
+    fn known(&self, _message: &Message, _content: &Content, _now: Timestamp) -> Option<Verdict> {
+        None
+    }
 }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use redeliver_core::MessageId;
 use redeliver_core::accept::NewMessage;
+use redeliver_core::report::Report;
 
 use crate::stop::Stop;
 use crate::store::StoreError;
@@ -20,6 +21,21 @@ pub trait Intake: Send + Sync + 'static {
 pub trait Sink: Send + Sync {
     /// Takes a batch, with an answer for each in order.
     async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError>;
+
+    /// Takes the words of outside workers about what was handed off to them, with an answer for each in order. Saying
+    /// them again changes nothing.
+    async fn report(&self, batch: Vec<Report>) -> Result<Vec<Told>, StoreError>;
+}
+
+/// What became of a report.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It decided the try.
+    Applied,
+    /// It is about another try, or came too late: it is kept in the history and changes nothing.
+    Ignored,
+    /// There is no such message, or none that could be reported on.
+    NoMessage,
 }
 
 /// What became of something new.

@@ -1,16 +1,19 @@
 //! What people do, and what outside workers report: read, decide in core, write under the fence, or look again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use redeliver_core::attempt::AttemptId;
 use redeliver_core::change::Audit;
-use redeliver_core::explain::{Explanation, Way, explain};
+use redeliver_core::explain::{Explanation, GateView, Way, explain};
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
 use redeliver_core::operate::{Action, Unfit, operate};
-use redeliver_core::report::{Reported, report};
+use redeliver_core::report::{Report, Reported, report};
 use redeliver_core::{Change, Message, MessageId, Outcome};
 
 use crate::engine::Engine;
+use crate::intake::Told;
 use crate::store::{Applied, GateChange, StoreError};
 
 /// How often a message that keeps changing under our hands is looked at again.
@@ -74,18 +77,47 @@ impl Engine {
         Err(StoreError::Unavailable(format!("message {id} keeps changing")).into())
     }
 
+    /// Takes the words of outside workers side by side, those about one message one after the other.
+    pub(crate) async fn take_reports(&self, batch: Vec<Report>) -> Result<Vec<Told>, StoreError> {
+        let mut told = vec![Told::NoMessage; batch.len()];
+        let mut left: Vec<(usize, Report)> = batch.into_iter().enumerate().collect();
+        while !left.is_empty() {
+            let mut seen = HashSet::new();
+            let (now, later): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|(_, report)| seen.insert(report.message.clone()));
+            let answers = join_all(now.iter().map(|(_, report)| self.take_report(report))).await;
+            for ((index, _), answer) in now.iter().zip(answers) {
+                told[*index] = answer?;
+            }
+            left = later;
+        }
+        Ok(told)
+    }
+
+    async fn take_report(&self, report: &Report) -> Result<Told, StoreError> {
+        match self.report(&report.message, report.attempt.as_ref(), &report.outcome).await {
+            Ok(true) => Ok(Told::Applied),
+            Ok(false) => Ok(Told::Ignored),
+            Err(OperateError::NoMessage(_) | OperateError::Unfit(_)) => Ok(Told::NoMessage),
+            Err(OperateError::Store(error)) => Err(error),
+        }
+    }
+
     /// Says why a message is where it is, what it waits for, and when it can move; `None` if there is none.
     pub async fn explain(&self, id: &MessageId) -> Result<Option<Explanation>, StoreError> {
         let Some(message) = self.store.get(id.clone()).await? else { return Ok(None) };
         let content = self.store.content(id.clone()).await?.unwrap_or_default();
         let closed = self.store.gates().await?;
+        let now = self.clock.now();
         let line = self.lines.get(&message.route);
         let destination = line.map(|line| line.destination(&message, &content));
         let way = line.zip(destination.as_deref()).map(|(line, destination)| {
             let lacks = line.transport(message.lane).lacks();
-            Way { route: &line.route, destination, lacks }
+            let own = line.gates.iter();
+            let own = own.map(|gate| GateView::of(gate.name(), gate.known(&message, &content, now), now));
+            Way { route: &line.route, destination, lacks, own: own.collect() }
         });
-        Ok(Some(explain(&message, &content, way.as_ref(), &closed, self.clock.now())))
+        Ok(Some(explain(&message, &content, way.as_ref(), &closed, now)))
     }
 
     /// Stops everything of a route, destination, sender, campaign or workspace until it is resumed.
@@ -144,10 +176,12 @@ impl Engine {
     /// Writes one change; `None` if somebody else was faster.
     async fn write(&self, change: Change) -> Result<Option<Message>, StoreError> {
         let (event, after) = (change.event.clone(), change.message.clone());
+        let letter = change.spawn.as_ref().map(|row| row.message.clone());
         match self.store.apply(vec![change]).await?.pop() {
             Some(Applied::Applied | Applied::AlreadyMine) => {
                 self.observer.observe(&event);
                 self.wake_for(&after);
+                letter.iter().for_each(|letter| self.wake_for(letter));
                 Ok(Some(after))
             }
             Some(Applied::Superseded(_)) | None => Ok(None),

@@ -4,14 +4,15 @@ use crate::tree::{File, Offence, Tree};
 
 /// Each crate with the crates of ours that it may use. `conformance` judges, `sink` receives and `servers` starts
 /// real ones, so every adapter may have them for its tests.
-const INWARDS: [(&str, &[&str]); 12] = [
+const INWARDS: [(&str, &[&str]); 13] = [
     ("core", &[]),
     ("engine", &["core"]),
     ("stores", &["core", "engine"]),
     ("transports", &["core", "engine"]),
+    ("gates", &["core", "engine"]),
     ("server", &["core", "engine"]),
     ("redeliver", &["core", "engine", "stores", "transports"]),
-    ("cli", &["core", "engine", "stores", "transports", "server", "redeliver", "sink"]),
+    ("cli", &["core", "engine", "gates", "stores", "transports", "server", "redeliver", "sink"]),
     ("conformance", &["core", "engine"]),
     ("simulation", &["core", "engine", "stores"]),
     ("sink", &[]),

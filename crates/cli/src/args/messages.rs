@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args as ArgGroup, Subcommand};
 use redeliver_core::time::parse_span;
 
@@ -72,6 +73,34 @@ pub struct ActArgs {
     #[arg(long)]
     pub json: bool,
     /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver report`
+#[derive(Debug, ArgGroup)]
+pub struct ReportArgs {
+    /// The message's id, or as much of its beginning as tells it from the others
+    pub id: String,
+    /// What became of it
+    #[arg(value_parser = PossibleValuesParser::new(["delivered", "failed", "refused"]))]
+    pub outcome: String,
+    /// Which try it is about; without it, whichever is handed off
+    #[arg(long, value_name = "ATTEMPT")]
+    pub attempt_id: Option<String>,
+    /// What went wrong
+    #[arg(long, value_name = "TEXT")]
+    pub error: Option<String>,
+    /// Its code
+    #[arg(long, value_name = "CODE")]
+    pub error_code: Option<String>,
+    /// How long to wait with the next try, at least
+    #[arg(long, value_name = "SPAN")]
+    pub retry_after: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where it is.
     #[command(flatten)]
     pub reach: ReachArgs,
 }

@@ -1,4 +1,5 @@
-//! `redeliver retry`, `cancel`, `dismiss` and `restore`: what a person does to messages, one after another.
+//! `redeliver retry`, `cancel`, `dismiss` and `restore`: what a person does to messages, one after another; and
+//! `redeliver report`: what became of one that was handed off.
 
 use std::io::BufRead;
 
@@ -6,7 +7,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::print;
-use crate::args::ActArgs;
+use crate::args::{ActArgs, ReportArgs};
 use crate::exit::{FAILED, Told, print_aside};
 use crate::reach::{self, Missing, Problem, Reach, Request, find_id, id_of, path_of};
 
@@ -34,6 +35,36 @@ pub(super) fn run(verb: &str, args: &ActArgs) -> anyhow::Result<()> {
             }
         }
         if failed { Err(Told(FAILED).into()) } else { Ok(()) }
+    })
+}
+
+/// Says what became of a message that was handed off.
+pub(super) fn report(args: &ReportArgs) -> anyhow::Result<()> {
+    let mut said = json!({ "outcome": args.outcome });
+    let words = [
+        ("attempt_id", &args.attempt_id),
+        ("error", &args.error),
+        ("error_code", &args.error_code),
+        ("retry_after", &args.retry_after),
+    ];
+    for (name, word) in words {
+        if let Some(word) = word {
+            said[name] = word.as_str().into();
+        }
+    }
+    reach::run(async {
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
+        let id = find_id(&reach, &args.id).await?;
+        let told = reach.json(Request::post(path_of(&id, "/report")).json(&said)).await?;
+        if args.json {
+            return print(&format!("{told}\n"));
+        }
+        let status = told["message"]["status"].as_str().unwrap_or("?");
+        let note = match told["applied"].as_bool() {
+            Some(true) => "",
+            _ => "  (nobody waits for this report: it is in the history, and changes nothing)",
+        };
+        print(&format!("{id}  {status}{note}\n"))
     })
 }
 

@@ -47,6 +47,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Cancel(args) => act::run("cancel", &args),
         Command::Dismiss(args) => act::run("dismiss", &args),
         Command::Restore(args) => act::run("restore", &args),
+        Command::Report(args) => act::report(&args),
         Command::Tail(args) => tail::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),

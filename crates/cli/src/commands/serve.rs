@@ -145,6 +145,12 @@ fn tell_start(config: &Config, engine: &Engine) {
     for route in config.routes.values() {
         let name = &route.route.name;
         tracing::info!(event = "route.served", route = %name, "route {name}: {}", travels(route).join("; "));
+        if route.eligibility.as_ref().is_some_and(|check| check.url.is_none()) {
+            tracing::warn!(
+                event = "gate.idle", route = %name,
+                "route {name} names no service to ask whether receivers are active: all of them count as active"
+            );
+        }
     }
     if config.routes.is_empty() {
         tracing::warn!(event = "route.missing", "the config has no route: nothing will be carried");

@@ -16,6 +16,7 @@ pub const ALIASES: &[(&str, &[&str])] = &[
     ("RETRY_QUEUE", &["intakes", "retry", "queue"]),
     ("DEFAULT_MAX_RETRIES", &["intakes", "retry", "max_retries"]),
     ("MANUAL_REVIEW_QUEUE", &["routes", "manual-review", "target"]),
+    ("DEVICE_SERVICE_URL", &["routes", "notification", "eligibility", "url"]),
     ("SMTP_URL", &["transports", "smtp", "url"]),
     ("RetryIntervalSeconds", &["tables", "email-log", "retry_interval"]),
     ("MaxAttempts", &["policies", "email-log", "max_attempts"]),

@@ -3,6 +3,7 @@
 //! [`source`] and [`environment`] make one tree of them, [`reader`] and [`value`] read it, the other files know what
 //! its sections mean. All problems are found at once; nothing here opens or connects to anything.
 
+mod eligibility;
 mod engine;
 pub mod environment;
 mod http;

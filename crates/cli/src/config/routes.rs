@@ -8,14 +8,15 @@ use redeliver_core::limit::Rate;
 use redeliver_core::route::{LANE_WEIGHTS, OnAuthError, OnLost, Route, Travel};
 use redeliver_core::time::show_span;
 use redeliver_core::{Lane, Name, Policy};
+use redeliver_gates::eligibility::EligibilityConfig;
 
-use super::policies;
 use super::problem::{Findings, did_you_mean};
 use super::reader::{Located, Reader};
 use super::source::Node;
 use super::tables::TableConfig;
 use super::transports::TransportConfig;
 use super::value::{AGE, DAY, HOUR, MS, SECOND};
+use super::{eligibility, policies};
 
 /// A route, and what its policies are called.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,8 @@ pub struct RouteConfig {
     pub route: Route,
     /// The name of each lane's policy, by `Lane as usize`.
     pub policies: [Name; 4],
+    /// Who is asked before each try whether a message's receiver is active, if anybody is.
+    pub eligibility: Option<EligibilityConfig>,
 }
 
 /// What routes refer to.
@@ -81,7 +84,8 @@ fn read_one(name: &Name, reader: &Reader<'_>, parts: &Parts<'_>) -> RouteConfig 
     });
     let route = Route { table, ..settings(reader, route) };
     check(reader, &route);
-    RouteConfig { route, policies: ways.map(|way| way.policy) }
+    let eligibility = eligibility::read(reader);
+    RouteConfig { route, policies: ways.map(|way| way.policy), eligibility }
 }
 
 /// Checks where the word of each route's dead goes. The places are those of the key.

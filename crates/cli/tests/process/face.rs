@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use super::{Place, Process, Said};
+use super::{Place, Process, Said, until};
 
 /// The key of the servers here.
 pub const KEY: &str = "a-key-of-these-tests";
@@ -112,6 +112,11 @@ impl Face {
         assert!(!said.out.is_empty(), "{}", said.err);
         let answer: Value = serde_json::from_str(&said.out).unwrap();
         answer["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until a message has this status.
+    pub fn until(&self, id: &str, status: &str) {
+        until(&format!("{id} is {status}"), || self.json(&["show", id, "--json"])[0]["status"] == status);
     }
 }
 

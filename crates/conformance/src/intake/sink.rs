@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use redeliver_core::accept::NewMessage;
-use redeliver_engine::intake::{Accepted, Sink};
+use redeliver_core::report::Report;
+use redeliver_engine::intake::{Accepted, Sink, Told};
 use redeliver_engine::store::StoreError;
 use tokio::sync::watch;
 
@@ -33,6 +34,7 @@ pub struct ScriptedSink {
     brought: Mutex<Vec<Bytes>>,
     taken: Mutex<Vec<Bytes>>,
     set_aside: Mutex<Vec<Bytes>>,
+    reports: Mutex<Vec<Report>>,
     calls: watch::Sender<usize>,
 }
 
@@ -44,6 +46,7 @@ impl ScriptedSink {
             brought: Mutex::default(),
             taken: Mutex::default(),
             set_aside: Mutex::default(),
+            reports: Mutex::default(),
             calls: watch::Sender::new(0),
         }
     }
@@ -68,6 +71,11 @@ impl ScriptedSink {
         lock(&self.set_aside).clone()
     }
 
+    /// The reports that were answered for.
+    pub fn reports(&self) -> Vec<Report> {
+        lock(&self.reports).clone()
+    }
+
     /// How often anything was brought.
     pub fn calls(&self) -> usize {
         *self.calls.borrow()
@@ -89,12 +97,7 @@ impl Sink for ScriptedSink {
         let good = || batch.iter().filter(|(is_refused, _)| !is_refused).map(|(_, bytes)| bytes.clone());
         let bad = || batch.iter().filter(|(is_refused, _)| *is_refused).map(|(_, bytes)| bytes.clone());
         lock(&self.brought).extend(good());
-        self.calls.send_modify(|calls| *calls += 1);
-        let mut answers = self.answers.subscribe();
-        let answers = match answers.wait_for(|answers| *answers != Answers::Waits).await {
-            Ok(answers) => *answers,
-            Err(_) => Answers::Fails,
-        };
+        let answers = self.answers().await;
         let answer = |(is_refused, bytes): &(bool, Bytes)| match answers {
             Answers::New => Ok(Accepted::New(id(1))),
             Answers::Duplicate => Ok(Accepted::Duplicate(id(1))),
@@ -108,6 +111,32 @@ impl Sink for ScriptedSink {
         lock(&self.taken).extend(good());
         lock(&self.set_aside).extend(bad());
         Ok(all)
+    }
+
+    async fn report(&self, batch: Vec<Report>) -> Result<Vec<Told>, StoreError> {
+        let told = match self.answers().await {
+            Answers::New => Told::Applied,
+            Answers::Duplicate => Told::Ignored,
+            Answers::NoRouteFor(_) => Told::NoMessage,
+            Answers::Fails | Answers::Waits => {
+                return Err(StoreError::Unavailable("as the story goes".to_owned()));
+            }
+        };
+        let all = vec![told; batch.len()];
+        lock(&self.reports).extend(batch);
+        Ok(all)
+    }
+}
+
+impl ScriptedSink {
+    /// How it answers what it is being brought.
+    async fn answers(&self) -> Answers {
+        self.calls.send_modify(|calls| *calls += 1);
+        let mut answers = self.answers.subscribe();
+        match answers.wait_for(|answers| *answers != Answers::Waits).await {
+            Ok(answers) => *answers,
+            Err(_) => Answers::Fails,
+        }
     }
 }
 
