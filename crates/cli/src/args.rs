@@ -16,8 +16,8 @@ use crate::config::{StoreUrl, profiles};
 
 pub use keys::KeysCommand;
 pub use messages::{
-    ActArgs, ExplainArgs, ExportArgs, ImportArgs, ListArgs, ReportArgs, RouteArgs, RoutesCommand, ShowArgs,
-    StatsArgs, TailArgs,
+    ActArgs, AuditArgs, ExplainArgs, ExportArgs, ImportArgs, ListArgs, ReportArgs, RouteArgs, RoutesCommand,
+    ShowArgs, StatsArgs, TailArgs,
 };
 pub use reach::{FilterArgs, OutputArgs, ReachArgs};
 pub use send::{AboutArgs, MailArgs, SendArgs};
@@ -69,6 +69,8 @@ pub enum Command {
     Routes(RoutesCommand),
     /// Count the messages of each route
     Stats(StatsArgs),
+    /// List what people did, the newest first
+    Audit(AuditArgs),
     /// Watch ten messages fail, be retried and end, in half a minute
     Demo(DemoArgs),
     /// Check a config and sum it up

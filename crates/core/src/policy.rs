@@ -79,12 +79,17 @@ impl Policy {
         now.plus(self.delay(id, n))
     }
 
+    /// The least and the most that may pass after failed try `n`.
+    pub fn wait(&self, n: u32) -> Bounds {
+        self.jitter.bounds(self.backoff.wait(n))
+    }
+
     /// The timetable: every try after the first with its bounds. At most `limit` lines.
     pub fn timetable(&self, limit: u32) -> Vec<Slot> {
         let mut since_first = Bounds { min: Duration::ZERO, max: Duration::ZERO };
         let mut slots = Vec::new();
         for n in 1..self.max_attempts.min(limit.saturating_add(1)) {
-            let wait = self.jitter.bounds(self.backoff.wait(n));
+            let wait = self.wait(n);
             since_first.min = since_first.min.saturating_add(wait.min);
             since_first.max = since_first.max.saturating_add(wait.max);
             slots.push(Slot { attempt: n + 1, wait, since_first });

@@ -60,7 +60,7 @@ function press(event) {
   const actions = {
     j: () => moveRow(1),
     k: () => moveRow(-1),
-    "/": () => document.querySelector("#filter [aria-current], #filter a")?.focus(),
+    "/": () => document.querySelector("#filter input, #filter [aria-current], #filter a")?.focus(),
     "?": () => keys && !keys.open && keys.showModal(),
     Escape: () => {
       document.querySelector("details.confirm[open] > summary")?.focus();
@@ -73,6 +73,8 @@ function press(event) {
   action();
 }
 
+// On a phone the bar is wider than the screen.
+document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 showTimes();
 setInterval(showTimes, 1000);
 document.addEventListener("keydown", press);

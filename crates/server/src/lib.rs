@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod problem;
 mod router;
+pub mod search;
 pub mod serve;
 mod span;
 

@@ -12,7 +12,7 @@ use tracing::Instrument;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{health, keys, messages, outbox, routes as ways, stats};
+use crate::api::{audit, health, keys, messages, outbox, routes as ways, stats};
 use crate::limits::within;
 use crate::metrics::Measured;
 use crate::problem::Problem;
@@ -34,6 +34,7 @@ pub(crate) fn calls() -> OpenApiRouter<Server> {
         .routes(routes!(ways::pause))
         .routes(routes!(ways::resume))
         .routes(routes!(stats::stats))
+        .routes(routes!(audit::list))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
         .routes(routes!(outbox::list))

@@ -194,6 +194,20 @@ pub struct StatsArgs {
     pub reach: ReachArgs,
 }
 
+/// `redeliver audit`
+#[derive(Debug, ArgGroup)]
+pub struct AuditArgs {
+    /// At most so many, the newest
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=500))]
+    pub limit: u64,
+    /// Who reads it.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
 /// Reads a span that somebody can wait for.
 pub fn read_span(text: &str) -> Result<Duration, String> {
     let span = parse_span(text).map_err(|error| error.to_string())?;

@@ -58,6 +58,18 @@ pub struct FilterArgs {
     /// Only the one that its sender calls so
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
+    /// Only mails for an address that has this in it; looked for one by one
+    #[arg(long, value_name = "TEXT")]
+    pub recipient: Option<String>,
+    /// Only those whose last error has this in it; looked for one by one
+    #[arg(long, value_name = "TEXT")]
+    pub error: Option<String>,
+    /// Only those accepted then or later: a time, or how long ago, such as 24h
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Only those accepted before: a time, or how long ago, such as 24h
+    #[arg(long, value_name = "TIME")]
+    pub before: Option<String>,
     /// Dead ones that were put away, too
     #[arg(long)]
     pub with_dismissed: bool,
@@ -72,6 +84,10 @@ impl FilterArgs {
             ("workspace", self.workspace.as_deref()),
             ("priority", self.priority.as_deref()),
             ("key", self.key.as_deref()),
+            ("recipient", self.recipient.as_deref()),
+            ("error", self.error.as_deref()),
+            ("since", self.since.as_deref()),
+            ("before", self.before.as_deref()),
             ("with_dismissed", self.with_dismissed.then_some("true")),
         ];
         said.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()

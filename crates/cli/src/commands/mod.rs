@@ -1,6 +1,7 @@
 //! The commands, one file for each verb.
 
 mod act;
+mod audit;
 mod bench;
 mod check;
 mod demo;
@@ -53,6 +54,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Export(args) => export::run(&args),
         Command::Routes(command) => routes::run(&command),
         Command::Stats(args) => stats::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Check(args) => check::run(&args),
         Command::Keys(command) => keys::run(&command),

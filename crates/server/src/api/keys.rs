@@ -14,7 +14,7 @@ use crate::auth::Caller;
 use crate::auth::secret::{NewKey, check_name};
 use crate::input::{Params, Segment, body, query};
 use crate::openapi::{KeyMade, Looked, LookedUp, NewKeyBody};
-use crate::problem::Problem;
+use crate::problem::{FieldProblem, Problem};
 
 /// All keys.
 #[derive(Serialize, ToSchema)]
@@ -105,20 +105,36 @@ pub async fn create(
     })
     .await?;
     let (Some(name), Some(role)) = (name, role) else { return Err(Problem::internal()) };
+    Ok((StatusCode::CREATED, Json(make(&server, &caller, &name, role, workspace).await?)))
+}
+
+/// Makes a key that reaches no further than whoever makes it.
+pub(crate) async fn make(
+    server: &Server,
+    caller: &Caller,
+    name: &str,
+    role: Role,
+    workspace: Option<String>,
+) -> Result<MadeKey, Problem> {
+    let wrong = |field, problem: String| Problem::invalid(vec![FieldProblem::new(field, problem)]);
+    check_name(name).map_err(|problem| wrong("name", problem))?;
+    let workspace =
+        workspace.map(check_workspace).transpose().map_err(|problem| wrong("workspace", problem))?;
     if workspace.as_deref().map_or(caller.workspace.is_some(), |asked| !caller.reaches(asked)) {
         return Err(Problem::forbidden("a key reaches no further than the key that makes it"));
     }
     let now = server.engine.clock().now();
-    let new = NewKey::make(&name, role, workspace.map(Into::into), now).map_err(|error| {
+    let new = NewKey::make(name, role, workspace.map(Into::into), now).map_err(|error| {
         tracing::error!(event = "key.failed", "{error}");
         Problem::internal()
     })?;
-    let audit = Audit { actor: caller.name, action: "create_key", subject: new.record.id.clone(), at: now };
+    let actor = caller.name.clone();
+    let audit = Audit { actor, action: "create_key", subject: new.record.id.clone(), at: now };
     let view = KeyView::of(&new.record);
     if !server.access.add_key(new.record, audit).await? {
         return Err(Problem::internal());
     }
-    Ok((StatusCode::CREATED, Json(MadeKey { view, key: new.text })))
+    Ok(MadeKey { view, key: new.text })
 }
 
 /// Revoke a key
@@ -143,7 +159,7 @@ pub async fn revoke(
 }
 
 /// Whether a caller may know of a key: one that belongs to a workspace sees that workspace's.
-fn reaches(caller: &Caller, key: &KeyRecord) -> bool {
+pub(crate) fn reaches(caller: &Caller, key: &KeyRecord) -> bool {
     caller.workspace.is_none() || caller.workspace == key.workspace
 }
 

@@ -1,5 +1,6 @@
 //! The calls of the API, one file for each resource.
 
+pub mod audit;
 pub mod health;
 pub mod keys;
 pub mod messages;

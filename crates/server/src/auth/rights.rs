@@ -37,6 +37,7 @@ pub const RIGHTS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/routes/{name}/pause", AtLeast(Operator)),
     ("POST", "/v1/routes/{name}/resume", AtLeast(Operator)),
     ("GET", "/v1/stats", AtLeast(Viewer)),
+    ("GET", "/v1/audit", AtLeast(Viewer)),
     ("GET", "/v1/keys", AtLeast(Admin)),
     ("POST", "/v1/keys", AtLeast(Admin)),
     ("DELETE", "/v1/keys/{id}", AtLeast(Admin)),

@@ -1,4 +1,4 @@
-//! What people do to a message from a page: retry, dismiss, restore. Then they are led back to where they were.
+//! What people do to a message from a page: retry, cancel, dismiss, restore. Then they are led back to where they were.
 
 use axum::Extension;
 use axum::extract::State;
@@ -44,6 +44,17 @@ pub(super) async fn dismiss(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     act(&console, &visitor, &form, id?.0, &headers, Action::Dismiss).await
+}
+
+/// `POST /admin/messages/{id}/cancel`
+pub(super) async fn cancel(
+    State(console): State<Console>,
+    Extension(visitor): Extension<Visitor>,
+    Extension(form): Extension<Form>,
+    id: Result<Id, Problem>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    act(&console, &visitor, &form, id?.0, &headers, Action::Cancel).await
 }
 
 /// `POST /admin/messages/{id}/restore`

@@ -24,7 +24,7 @@ pub(super) struct Flash {
     pub(super) id: MessageId,
 }
 
-const ACTIONS: [Action; 3] = [Action::Retry, Action::Dismiss, Action::Restore];
+const ACTIONS: [Action; 4] = [Action::Retry, Action::Dismiss, Action::Restore, Action::Cancel];
 
 impl Flash {
     /// What the cookies of a request say was done.

@@ -1,5 +1,7 @@
 //! What surrounds every page: the navigation, who is logged in, what was just done, what to be warned of.
 
+use redeliver_engine::access::Role;
+
 use super::emails::visible;
 use super::flash::Flash;
 use super::guard::Visitor;
@@ -11,13 +13,23 @@ use crate::Durability;
 pub(super) enum Place {
     Overview,
     Queue,
+    Messages,
+    Routes,
+    Audit,
+    Keys,
     /// None of them.
     Elsewhere,
 }
 
-/// The navigation. A page that comes new adds its line.
-pub(super) const PAGES: [(Place, &str, &str); 2] =
-    [(Place::Overview, link::OVERVIEW, "Overview"), (Place::Queue, link::QUEUE, "E-mail queue")];
+/// The navigation, and the role that each page takes. A page that comes new adds its line.
+pub(super) const PAGES: [(Place, &str, &str, Role); 6] = [
+    (Place::Overview, link::OVERVIEW, "Overview", Role::Viewer),
+    (Place::Queue, link::QUEUE, "E-mail queue", Role::Viewer),
+    (Place::Messages, link::MESSAGES, "Messages", Role::Viewer),
+    (Place::Routes, link::ROUTES, "Routes", Role::Viewer),
+    (Place::Audit, link::AUDIT, "Audit", Role::Viewer),
+    (Place::Keys, link::KEYS, "Keys", Role::Admin),
+];
 
 /// One entry of the navigation.
 pub(super) struct Entry {
@@ -52,8 +64,9 @@ impl Frame {
 
     /// The frame of a page at this place for this visitor.
     pub(super) fn around(console: &Console, visitor: &Visitor, place: Place) -> Self {
-        let entry = |(at, href, name)| Entry { href, name, is_here: at == place };
         let caller = &visitor.caller;
+        let seen = PAGES.into_iter().filter(|(_, _, _, least)| caller.role >= *least);
+        let entry = |(at, href, name, _)| Entry { href, name, is_here: at == place };
         Self {
             now: Some(console.server.engine.clock().now().to_string()),
             who: Some(Who {
@@ -62,7 +75,7 @@ impl Frame {
                 workspace: caller.workspace.as_deref().map(visible),
                 csrf: visitor.csrf.clone(),
             }),
-            entries: PAGES.map(entry).into(),
+            entries: seen.map(entry).collect(),
             flash: visitor.flash.clone(),
             warning: warning(console.server.durability),
         }

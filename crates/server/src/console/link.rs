@@ -8,6 +8,14 @@ use redeliver_core::MessageId;
 pub(super) const OVERVIEW: &str = "/admin";
 /// The e-mail queue.
 pub(super) const QUEUE: &str = "/admin/email-queue";
+/// All messages.
+pub(super) const MESSAGES: &str = "/admin/messages";
+/// The routes.
+pub(super) const ROUTES: &str = "/admin/routes";
+/// What people did.
+pub(super) const AUDIT: &str = "/admin/audit";
+/// Who may come in.
+pub(super) const KEYS: &str = "/admin/keys";
 /// Where people log in.
 pub(super) const LOGIN: &str = "/login";
 
@@ -16,8 +24,19 @@ pub(super) fn message(id: &MessageId) -> String {
     format!("/admin/messages/{}", segment(&id.to_string()))
 }
 
+/// A page with these parameters, without those that say nothing.
+pub(super) fn with(page: &str, params: &[(&str, &str)]) -> String {
+    let mut path = page.to_owned();
+    for (name, text) in params.iter().filter(|(_, text)| !text.is_empty()) {
+        let between = if path.contains('?') { '&' } else { '?' };
+        path.push(between);
+        path.push_str(&format!("{name}={}", segment(text)));
+    }
+    path
+}
+
 /// A text as one segment of a path.
-fn segment(text: &str) -> String {
+pub(super) fn segment(text: &str) -> String {
     let mut path = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

@@ -1,5 +1,5 @@
-//! `/admin/messages/{id}`: where one message stands, why, and everything that was tried. What it says is never shown as
-//! HTML here.
+//! `/admin/messages/{id}`: where one message stands, why, everything that was tried, and what will be. What it carries is
+//! shown to operators, as text, and as HTML only in a frame that may do nothing.
 
 use askama::Template;
 use axum::Extension;
@@ -7,21 +7,26 @@ use axum::extract::State;
 use redeliver_core::attempt::{AttemptRecord, Verdict};
 use redeliver_core::email::Email;
 use redeliver_core::status::Status;
+use redeliver_core::time::show_span;
 use redeliver_core::{Message, State as Standing, Timestamp};
 use redeliver_engine::Engine;
 
 use super::Console;
-use super::emails::{Heading, email, said, visible, written};
+use super::emails::{Heading, said, visible, written};
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
 use super::link;
 use super::moment::{Moment, Piece, pieces};
 use super::page::{Answer, page};
+use super::preview::Preview;
 use super::queue::{status_class, status_words};
 use crate::api::messages::find;
 use crate::api::view::MessageView;
 use crate::input::Id;
 use crate::problem::Problem;
+
+/// Tries that are drawn ahead, at most, and the last.
+const AHEAD_MAX: usize = 8;
 
 /// One line of what is known.
 struct Fact {
@@ -51,8 +56,10 @@ struct Page {
     facts: Vec<Fact>,
     steps: Vec<Step>,
     can_retry: bool,
+    can_cancel: bool,
     can_dismiss: bool,
     can_restore: bool,
+    preview: Option<Preview>,
     csrf: String,
 }
 
@@ -66,7 +73,8 @@ pub(super) async fn show(
     let engine = &console.server.engine;
     let message = find(&console.server, &visitor.caller, &id).await?;
     let explanation = engine.explain(&id).await?;
-    let email = email(engine.store().as_ref(), &id).await?;
+    let content = engine.store().content(id.clone()).await?.unwrap_or_default();
+    let email = Email::of_content(&content).and_then(Result::ok);
     let attempts = engine.store().attempts(id.clone()).await?;
     let now = engine.clock().now();
     let status = Status::of(&message, now);
@@ -82,7 +90,9 @@ pub(super) async fn show(
         class: status_class(status),
         sentence: pieces(&visible(&explanation.map(|explanation| explanation.sentence).unwrap_or_default())),
         facts: facts(&message, email.as_ref(), engine),
-        steps: steps(&message, &attempts, now),
+        steps: steps(&message, &attempts, engine, now),
+        can_cancel: message.state.ended_at().is_none() && visitor.may_act(),
+        preview: visitor.may_act().then(|| Preview::of(&content, email.as_ref())),
         can_retry: is_dead && visitor.may_act(),
         can_dismiss: is_dead && !is_dismissed && visitor.may_act(),
         can_restore: is_dismissed && visitor.may_act(),
@@ -161,7 +171,7 @@ fn email_facts(email: &Email) -> Vec<Fact> {
 }
 
 /// Everything that happened in the order in which it did, and what comes next.
-fn steps(message: &Message, attempts: &[AttemptRecord], now: Timestamp) -> Vec<Step> {
+fn steps(message: &Message, attempts: &[AttemptRecord], engine: &Engine, now: Timestamp) -> Vec<Step> {
     let step = |class, what: String, detail: Option<String>, at| Step {
         class,
         what,
@@ -204,6 +214,35 @@ fn steps(message: &Message, attempts: &[AttemptRecord], now: Timestamp) -> Vec<S
         Standing::Claimed(_) | Standing::HandedOff { .. } => None,
     };
     steps.extend(last);
+    if matches!(message.state, Standing::Waiting { .. }) {
+        steps.extend(ahead(message, engine, now));
+    }
+    steps
+}
+
+/// The tries behind the next one, each with the earliest and the latest time that its policy gives it.
+fn ahead(message: &Message, engine: &Engine, now: Timestamp) -> Vec<Step> {
+    let Some(route) = engine.route(&message.route) else { return Vec::new() };
+    let (policy, tries_max) = (route.policy(message), route.max_attempts(message));
+    let (mut from, mut to) = (message.due_at, message.due_at);
+    let mut steps = Vec::new();
+    for n in message.next_attempt()..tries_max {
+        let wait = policy.wait(n);
+        (from, to) = (from.plus(wait.min), to.plus(wait.max));
+        if steps.len() < AHEAD_MAX || n + 1 == tries_max {
+            let room = match to.since(from) {
+                room if room.is_zero() => "if that fails".to_owned(),
+                room => format!("if that fails, or up to {} later", show_span(room)),
+            };
+            steps.push(Step {
+                class: "ahead",
+                what: format!("Try {}{}", n + 1, if n + 1 == tries_max { ", the last" } else { "" }),
+                detail: Some(room),
+                clock: Moment::clock(from),
+                distance: Moment::from_now(from, now),
+            });
+        }
+    }
     steps
 }
 

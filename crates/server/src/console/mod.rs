@@ -6,21 +6,27 @@
 
 mod act;
 mod assets;
+mod audit;
 mod cookie;
+mod curve;
 mod emails;
 mod flash;
 mod form;
 mod frame;
 mod guard;
 mod headers;
+mod keys;
 mod link;
 mod login;
 mod message;
+mod messages;
 mod moment;
 mod overview;
 mod page;
+mod preview;
 mod queue;
 mod refusal;
+mod routes;
 mod tally;
 mod throttle;
 
@@ -59,14 +65,25 @@ pub fn router(server: Server, secure: Secure) -> Router<Server> {
         .route("/admin", get(overview::show))
         .route("/admin/", get(login::enter))
         .route("/admin/email-queue", get(queue::show))
+        .route("/admin/messages", get(messages::show))
         .route("/admin/messages/{id}", get(message::show))
+        .route("/admin/routes", get(routes::show))
+        .route("/admin/audit", get(audit::show))
         .route("/admin/{*rest}", get(page::no_such_page))
         .route("/logout", post(login::log_out))
         .route_layer(behind(Role::Viewer));
     let acting = Router::new()
         .route("/admin/messages/{id}/retry", post(act::retry))
+        .route("/admin/messages/{id}/body", get(preview::body))
+        .route("/admin/messages/{id}/cancel", post(act::cancel))
         .route("/admin/messages/{id}/dismiss", post(act::dismiss))
         .route("/admin/messages/{id}/restore", post(act::restore))
+        .route("/admin/routes/{name}/pause", post(routes::pause))
+        .route("/admin/routes/{name}/resume", post(routes::resume))
         .route_layer(behind(Role::Operator));
-    open.merge(looking).merge(acting).layer(from_fn(headers::protect)).with_state(console)
+    let letting_in = Router::new()
+        .route("/admin/keys", get(keys::show).post(keys::create))
+        .route("/admin/keys/{id}/revoke", post(keys::revoke))
+        .route_layer(behind(Role::Admin));
+    open.merge(looking).merge(acting).merge(letting_in).layer(from_fn(headers::protect)).with_state(console)
 }

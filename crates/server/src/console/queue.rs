@@ -9,7 +9,7 @@ use redeliver_core::{Message, MessageId, Timestamp};
 use redeliver_engine::Engine;
 use redeliver_engine::store::{Filter, StoreError};
 
-use super::emails::{Heading, email, email_routes, said};
+use super::emails::{Heading, email, email_routes, said, visible};
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
 use super::moment::Moment;
@@ -81,17 +81,20 @@ struct Tab {
     is_here: bool,
 }
 
-struct Row {
-    href: String,
-    heading: Heading,
-    status: &'static str,
-    class: &'static str,
-    attempts: u32,
-    attempts_max: Option<u32>,
-    next: Option<(Moment, Moment)>,
-    error: Option<String>,
-    created: Moment,
-    is_failed: bool,
+/// What a list shows of a message.
+pub(super) struct Row {
+    pub(super) href: String,
+    pub(super) heading: Heading,
+    pub(super) status: &'static str,
+    pub(super) class: &'static str,
+    pub(super) route: String,
+    pub(super) priority: &'static str,
+    pub(super) attempts: u32,
+    pub(super) attempts_max: Option<u32>,
+    pub(super) next: Option<(Moment, Moment)>,
+    pub(super) error: Option<String>,
+    pub(super) created: Moment,
+    pub(super) is_failed: bool,
 }
 
 #[derive(Template)]
@@ -179,13 +182,15 @@ async fn list(
     Ok(found)
 }
 
-fn route_to_try(engine: &Engine) -> String {
+/// A route to try, for whoever has nothing yet.
+pub(super) fn route_to_try(engine: &Engine) -> String {
     let named = engine.route("email").or_else(|| engine.routes().next());
     named.map_or_else(|| "email".to_owned(), |route| route.name.to_string())
 }
 
 impl Row {
-    fn of(message: &Message, heading: Heading, engine: &Engine, now: Timestamp) -> Self {
+    /// A message under this heading.
+    pub(super) fn of(message: &Message, heading: Heading, engine: &Engine, now: Timestamp) -> Self {
         let status = Status::of(message, now);
         let route = engine.route(&message.route);
         let waits = matches!(message.state, Standing::Waiting { .. });
@@ -194,6 +199,8 @@ impl Row {
             heading,
             status: status_words(status),
             class: status_class(status),
+            route: visible(&message.route),
+            priority: message.lane.name(),
             attempts: message.attempts,
             attempts_max: route.map(|route| route.max_attempts(message)).or(message.max_attempts),
             next: waits.then(|| (Moment::from_now(message.due_at, now), Moment::clock(message.due_at))),

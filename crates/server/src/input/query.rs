@@ -17,6 +17,12 @@ pub struct Params {
 }
 
 impl Params {
+    /// The same without those that say nothing, as a form has them that was left empty.
+    pub fn filled(mut self) -> Self {
+        self.pairs.retain(|(_, text)| !text.trim().is_empty());
+        self
+    }
+
     /// A parameter's text.
     pub fn text(&mut self, name: &'static str) -> Option<String> {
         self.asked.push(name);

@@ -120,3 +120,45 @@ async fn readiness_says_what_a_commit_is_worth() {
     assert_eq!((&ready["status"], &ready["durability"]), (&json!("ready"), &json!("memory")));
     assert!(ready["warning"].as_str().unwrap().contains("gone when this process ends"));
 }
+
+#[tokio::test]
+async fn messages_are_found_by_recipient_error_and_time_and_deeds_are_told() {
+    let rig = Rig::still();
+    let mail = |to: &str, error: &str| {
+        format!(
+            r#"{{"route": "email", "attempts": 3, "error": "{error}", "email": {{"to": "{to}", "subject": "Hi", "text": "x"}}}}"#
+        )
+    };
+    let full = rig.accept(&mail("ada@example.org", "452 mailbox full")).await;
+    let gone = rig.accept(&mail("grace@example.com", "550 no such user")).await;
+    let found = async |query: &str| {
+        let page = rig.get(&format!("/v1/messages?{query}")).await.json();
+        let ids: Vec<String> = page["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["id"].as_str().unwrap().to_owned())
+            .collect();
+        (ids, page["next"].is_null())
+    };
+    // Two of the same millisecond stand in either order.
+    let mut both = [full.clone(), gone.clone()];
+    both.sort_by(|one, other| other.cmp(one));
+    assert_eq!(found("recipient=ADA%40").await, (vec![full.clone()], true));
+    assert_eq!(found("recipient=example.com&error=no%20such").await, (vec![gone.clone()], true));
+    assert_eq!(found("error=mailbox%20FULL").await, (vec![full.clone()], true));
+    assert_eq!(found("since=1h").await, (both.to_vec(), true));
+    assert_eq!(found("before=1h").await, (vec![], true));
+    assert_eq!(found("since=1h&limit=1").await, (both[..1].to_vec(), false));
+    for query in ["recipient=", "error=%20", "since=yesterday", "before=2026"] {
+        assert_eq!(rig.get(&format!("/v1/messages?{query}")).await.status, 422, "{query}");
+    }
+    rig.post(&format!("/v1/messages/{full}/dismiss"), "").await;
+    let deeds = rig.get("/v1/audit?limit=1").await.json();
+    assert_eq!(
+        (&deeds["items"][0]["action"], &deeds["items"][0]["subject"]),
+        (&json!("dismiss"), &json!(full))
+    );
+    let one = rig.key(redeliver_engine::access::Role::Admin, Some("acme")).await;
+    assert_eq!(rig.call("GET", "/v1/audit", Some(&one), "").await.status, 403);
+}

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use redeliver_core::accept::NewMessage;
+use redeliver_core::email::{Email, Ics};
 use redeliver_core::{Message, MessageId, State};
 use redeliver_engine::access::Role;
 use redeliver_engine::stop::stop_pair;
@@ -63,7 +65,11 @@ impl Story {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let pictures = place.join("console");
         std::fs::create_dir_all(&pictures).unwrap();
-        let browser = Chromium::start(&place.join(format!("chromium-{}", std::process::id())));
+        let browser = Chromium::start(&place.join(format!(
+            "chromium-{}-{}",
+            std::process::id(),
+            address.rsplit(':').next().unwrap_or_default()
+        )));
         Self { runtime, stage, browser, pictures, address }
     }
 
@@ -217,4 +223,84 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     story.browser.go(&format!("{address}/admin"));
     story.browser.click_through(".who button");
     assert_eq!(story.path(), "/login");
+}
+
+#[test]
+fn an_admin_finds_a_message_pauses_a_route_and_makes_a_key_in_a_browser() {
+    let mut story = Story::begin();
+    let key = story.runtime.block_on(story.stage.key("grace", Role::Admin, None)).text;
+    let address = story.address.clone();
+    let accept = |new| story.runtime.block_on(story.stage.accept(new));
+    let reminder = accept(mail("Reminder: the tour begins at nine"));
+    let letter = accept(mail("A lost letter"));
+    let mut invitation = Email::of_content(&mail("Invitation").content).unwrap().unwrap();
+    invitation.html =
+        Some("<h1>Come</h1><script>parent.hacked=1</script><img src=x onerror=parent.hacked=1>".into());
+    invitation.ics =
+        Some(Ics { content: "BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n".into(), method: "REQUEST".into() });
+    let invitation = accept(NewMessage::new("email", invitation.to_content().unwrap()));
+    story.await_message(&reminder, |message| message.attempts == 1);
+    story.await_message(&letter, |message| matches!(message.state, State::Dead { .. }));
+    story.await_message(&invitation, |message| message.attempts == 1);
+    story.browser.go(&format!("{address}/login"));
+    story.browser.click("#key");
+    story.browser.write(&key);
+    story.browser.click_through("button.primary");
+
+    // By an error, from the keyboard.
+    story.browser.go(&format!("{address}/admin/messages"));
+    assert_eq!(story.browser.ask("document.querySelectorAll('tbody tr').length"), json!(3));
+    story.look("messages");
+    story.browser.press("/");
+    assert_eq!(story.browser.ask("document.activeElement.id"), json!("recipient"));
+    story.browser.click("#error");
+    story.browser.write("no such user");
+    story.browser.click_through("#filter button");
+    assert_eq!(story.browser.ask("document.querySelectorAll('tbody tr').length"), json!(1));
+    assert_eq!(story.text("a.row"), "A lost letter");
+    story.browser.click_through("a.row");
+    assert_eq!(story.path(), format!("/admin/messages/{letter}"));
+
+    // What comes is drawn ahead.
+    story.browser.go(&format!("{address}/admin/messages/{reminder}"));
+    assert_eq!(story.browser.ask("document.querySelectorAll('li.ahead').length"), json!(4));
+    story.look("waiting");
+    assert_eq!(story.browser.complaints, Vec::<String>::new(), "the browser found something wrong");
+
+    // A mail's HTML is seen and does nothing.
+    story.browser.go(&format!("{address}/admin/messages/{invitation}"));
+    story.browser.click("details.frame summary");
+    story.browser.ask(
+        "new Promise((done) => { const look = () => performance.getEntriesByType('resource').some((e) => e.name.endsWith('/body')) ? done(0) : setTimeout(look, 20); look(); })",
+    );
+    story.look("carries");
+    assert_eq!(story.browser.ask("typeof window.hacked"), json!("undefined"));
+    let is_blocked = |said: &String| {
+        ["sandbox", "Content Security Policy", "frame"].iter().any(|word| said.contains(word))
+    };
+    let others: Vec<&String> = story.browser.complaints.iter().filter(|said| !is_blocked(said)).collect();
+    assert_eq!(others, Vec::<&String>::new());
+    story.browser.complaints.clear();
+
+    // A route is stopped and goes on, and both are written down.
+    story.browser.go(&format!("{address}/admin/routes"));
+    story.browser.click("details:has(form[action='/admin/routes/email/pause']) summary");
+    story.browser.click_through("form[action='/admin/routes/email/pause'] button");
+    assert!(story.text(".note.warning").starts_with("paused by grace"), "{}", story.text("main"));
+    story.look("routes");
+    story.browser.click_through("form[action='/admin/routes/email/resume'] button");
+    story.browser.go(&format!("{address}/admin/audit"));
+    assert_eq!(story.text("td.deed"), "resume");
+    story.look("audit");
+
+    // A key is made and shown once.
+    story.browser.go(&format!("{address}/admin/keys"));
+    story.browser.click("#name");
+    story.browser.write("booking");
+    story.browser.click_through(".fields button");
+    assert!(story.text("#made").starts_with("rdk_"));
+    story.look("keys-made");
+    story.browser.go(&format!("{address}/admin/keys"));
+    assert_eq!(story.text("#made"), "");
+    assert_eq!(story.browser.complaints, Vec::<String>::new(), "the browser found something wrong");
 }

@@ -27,6 +27,16 @@ pub const NASTY: [&str; 14] = [
     "<iframe srcdoc='<script>parent.hacked=1</script>'>",
 ];
 
+/// What an audit page shows of somebody with such a name who paused a route.
+async fn audit_shape(text: &str) -> Vec<String> {
+    let stage = Stage::new();
+    stage.engine.pause(redeliver_core::gate::Scope::Destination, text, &text.into()).await.unwrap();
+    let mut reader = stage.reader(Role::Admin, None).await;
+    let mut seen = shape(&reader.get("/admin/audit").await.body);
+    seen.extend(shape(&reader.get("/admin/routes").await.body));
+    seen
+}
+
 /// A failed mail that says the same everywhere.
 pub fn mail_saying(text: &str) -> NewMessage {
     let mailbox = || Mailbox { address: text.to_owned(), name: Some(text.to_owned()) };
@@ -58,13 +68,21 @@ pub fn mail_saying(text: &str) -> NewMessage {
 async fn shapes(text: &str) -> Vec<Vec<String>> {
     let stage = Stage::new();
     let id = stage.accept(mail_saying(text)).await;
-    let key = stage.key(text, Role::Operator, Some(text)).await;
+    let key = stage.key(text, Role::Admin, Some(text)).await;
     let mut reader = Reader::new(&stage.router);
     assert_eq!(reader.log_in(&key.text).await.location(), "/admin");
     let mut shapes = Vec::new();
-    for path in
-        ["/admin", "/admin/email-queue", "/admin/email-queue?show=failed", &format!("/admin/messages/{id}")]
-    {
+    let asked: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    for path in [
+        "/admin",
+        "/admin/email-queue",
+        "/admin/email-queue?show=failed",
+        "/admin/messages",
+        &format!("/admin/messages?recipient={asked}&error={asked}&key={asked}&workspace={asked}"),
+        "/admin/keys",
+        "/admin/routes",
+        &format!("/admin/messages/{id}"),
+    ] {
         let page = reader.get(path).await;
         assert!(!text.contains('<') || !page.says(text), "{path} repeats {text} as it is");
         shapes.push(shape(&page.body));
@@ -77,5 +95,6 @@ async fn hostile_words_change_nothing_about_a_page() {
     let plain = shapes("harmless").await;
     for nasty in NASTY {
         assert_eq!(shapes(nasty).await, plain, "{nasty}");
+        assert_eq!(audit_shape(nasty).await, audit_shape("harmless").await, "{nasty}");
     }
 }

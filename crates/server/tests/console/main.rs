@@ -6,6 +6,7 @@ mod chromium;
 mod hostile;
 mod html;
 mod login;
+mod pages;
 mod queue;
 mod reader;
 mod roles;

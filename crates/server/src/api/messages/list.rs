@@ -2,9 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use redeliver_core::Lane;
-use redeliver_core::status::Status;
-use redeliver_engine::store::{Filter, StatusAt};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,10 +9,11 @@ use super::cursor;
 use crate::Server;
 use crate::api::view::MessageView;
 use crate::auth::Caller;
-use crate::input::{Params, query};
+use crate::input::Params;
 use crate::limits::{PAGE_LEN, PAGE_LEN_MAX};
 use crate::openapi::Looked;
 use crate::problem::Problem;
+use crate::search::{Found, Search};
 
 /// One page of messages.
 #[derive(Serialize, ToSchema)]
@@ -35,6 +33,10 @@ pub struct Page {
         ("priority" = Option<String>, Query, pattern = "^(critical|high|medium|low)$"),
         ("lane" = Option<String>, Query, description = "Another word for priority", pattern = "^(critical|high|medium|low)$"),
         ("key" = Option<String>, Query),
+        ("recipient" = Option<String>, Query, description = "In an e-mail's address; has no index, so that a page may have few of many", pattern = "\\S"),
+        ("error" = Option<String>, Query, description = "In the last error; has no index, so that a page may have few of many", pattern = "\\S"),
+        ("since" = Option<String>, Query, description = "Accepted then or later: a time, or how long ago, such as `24h`", pattern = "^([0-9]{1,4}h|[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)$"),
+        ("before" = Option<String>, Query, description = "Accepted before: a time, or how long ago, such as `24h`", pattern = "^([0-9]{1,4}h|[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)$"),
         ("with_dismissed" = Option<bool>, Query, description = "Dead ones that were put away, too"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500),
         ("after" = Option<String>, Query, description = "The `next` of the page before", pattern = "^[A-Za-z0-9_-]{22}$"),
@@ -46,36 +48,21 @@ pub async fn list(
     mut params: Params,
 ) -> Result<Json<Page>, Problem> {
     let now = server.engine.clock().now();
-    let status =
-        params.get("status", |word| query::word(word, Status::from_name, &Status::ALL.map(Status::name)));
-    let lane = |word: &str| query::word(word, Lane::from_name, &Lane::ALL.map(Lane::name));
     let limit = params.get("limit", page_len).unwrap_or(PAGE_LEN);
-    let filter = Filter {
-        workspace: params.text("workspace").map(Into::into),
-        route: params.text("route").map(Into::into),
-        lane: params.get("priority", lane).or(params.get("lane", lane)),
-        status: status.map(|status| StatusAt { status, now }),
-        key: params.text("key").map(Into::into),
-        with_dismissed: params.get("with_dismissed", query::flag).unwrap_or_default(),
-        after: params.get("after", cursor::read),
-        // One more tells whether there is another page.
-        limit: limit + 1,
-        ..Filter::default()
-    };
+    let after = params.get("after", cursor::read);
+    let search = Search::read(&mut params, &caller, now);
     params.finish()?;
-    if filter.workspace.as_deref().is_some_and(|asked| !caller.reaches(asked)) {
-        return Ok(Json(Page { items: Vec::new(), next: None }));
-    }
-    let filter = Filter { workspace: filter.workspace.or(caller.workspace), ..filter };
-    let mut messages = server.engine.store().list(filter).await?;
-    let has_more = messages.len() > limit;
-    messages.truncate(limit);
-    let next = messages.last().filter(|_| has_more).map(|last| cursor::behind(&last.id));
+    let found = match search {
+        Some(search) => search.find(&server.engine, after, limit).await?,
+        None => Found::default(),
+    };
     let view = |message| MessageView::of(message, &server.engine);
-    Ok(Json(Page { items: messages.iter().map(view).collect(), next }))
+    let items = found.messages.iter().map(view).collect();
+    Ok(Json(Page { items, next: found.next.as_ref().map(cursor::behind) }))
 }
 
-fn page_len(text: &str) -> Result<usize, String> {
+/// How many at once, as somebody wants it.
+pub(crate) fn page_len(text: &str) -> Result<usize, String> {
     let len = text.parse().ok().filter(|len| (1..=PAGE_LEN_MAX).contains(len));
     len.ok_or_else(|| format!("is a number between 1 and {PAGE_LEN_MAX}, not {text:?}"))
 }

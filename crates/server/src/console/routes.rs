@@ -1,0 +1,204 @@
+//! `/admin/routes`: the ways that messages travel, when each tries again, and what stops them.
+
+use askama::Template;
+use axum::Extension;
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
+use redeliver_core::time::show_span;
+use redeliver_core::{Lane, Policy, Route};
+
+use super::curve::Curve;
+use super::emails::visible;
+use super::frame::{Frame, Place};
+use super::guard::Visitor;
+use super::moment::Moment;
+use super::page::{Answer, page};
+use super::refusal::Refusal;
+use super::{Console, link};
+use crate::input::{Params, Segment};
+use crate::problem::Problem;
+
+/// How some priorities of a route travel, which is the same for all of them.
+struct Way {
+    priorities: String,
+    transport: String,
+    target: Option<String>,
+    tries: u32,
+    span: String,
+    curve: Curve,
+}
+
+struct Card {
+    name: String,
+    paused: Option<(String, Moment)>,
+    dead_letter: Option<String>,
+    retention: String,
+    ways: Vec<Way>,
+    pause: String,
+    resume: String,
+    messages: String,
+}
+
+/// Something that is stopped, and why.
+struct Stopped {
+    what: String,
+    how: &'static str,
+    class: &'static str,
+    reason: String,
+    since: Moment,
+    until: Option<Moment>,
+}
+
+#[derive(Template)]
+#[template(path = "routes.html")]
+struct Page {
+    frame: Frame,
+    cards: Vec<Card>,
+    stopped: Vec<Stopped>,
+    may_act: bool,
+    csrf: String,
+}
+
+/// `GET /admin/routes`
+pub(super) async fn show(
+    State(console): State<Console>,
+    Extension(visitor): Extension<Visitor>,
+    params: Params,
+) -> Answer {
+    params.finish()?;
+    let engine = &console.server.engine;
+    let gates = engine.store().gates().await?;
+    // What is stopped for others is none of a workspace's business: a destination's name may be anybody's address.
+    let is_for_all = visitor.caller.workspace.is_none();
+    let stopped = gates.iter().filter(|_| is_for_all).filter(|gate| !is_pause_of_route(gate));
+    page(&Page {
+        frame: Frame::around(&console, &visitor, Place::Routes),
+        cards: engine.routes().map(|route| Card::of(route, &gates)).collect(),
+        stopped: stopped.map(Stopped::of).collect(),
+        may_act: visitor.may_act() && is_for_all,
+        csrf: visitor.csrf.clone(),
+    })
+}
+
+/// `POST /admin/routes/{name}/pause`
+pub(super) async fn pause(
+    State(console): State<Console>,
+    Extension(visitor): Extension<Visitor>,
+    Segment(name): Segment,
+) -> Result<Response, Refusal> {
+    check(&console, &visitor, &name)?;
+    console.server.engine.pause(Scope::Route, &name, &visitor.caller.name).await?;
+    Ok(Redirect::to(link::ROUTES).into_response())
+}
+
+/// `POST /admin/routes/{name}/resume`
+pub(super) async fn resume(
+    State(console): State<Console>,
+    Extension(visitor): Extension<Visitor>,
+    Segment(name): Segment,
+) -> Result<Response, Refusal> {
+    check(&console, &visitor, &name)?;
+    console.server.engine.resume(Scope::Route, &name, &visitor.caller.name).await?;
+    Ok(Redirect::to(link::ROUTES).into_response())
+}
+
+fn check(console: &Console, visitor: &Visitor, name: &str) -> Result<(), Problem> {
+    visitor.caller.reaches_all()?;
+    match console.server.engine.route(name) {
+        Some(_) => Ok(()),
+        None => Err(Problem::not_found("there is no such route")),
+    }
+}
+
+fn is_pause_of_route(gate: &GateRecord) -> bool {
+    gate.key.as_str().starts_with(GateKey::pause(Scope::Route, "").as_str())
+}
+
+impl Card {
+    fn of(route: &Route, gates: &[GateRecord]) -> Self {
+        let key = GateKey::pause(Scope::Route, &route.name);
+        let paused = gates.iter().find(|gate| gate.key == key);
+        let at = |verb: &str| format!("{}/{}/{verb}", link::ROUTES, link::segment(&route.name));
+        Self {
+            name: visible(&route.name),
+            paused: paused.map(|gate| (visible(&gate.reason), Moment::clock(gate.since))),
+            dead_letter: route.dead_letter.as_deref().map(visible),
+            retention: show_span(route.retention),
+            ways: ways(route),
+            pause: at("pause"),
+            resume: at("resume"),
+            messages: link::with(link::MESSAGES, &[("route", &route.name)]),
+        }
+    }
+}
+
+/// The ways of a route, those that are alike as one.
+fn ways(route: &Route) -> Vec<Way> {
+    let is_alike = |one: Lane, other: Lane| {
+        let (one, other) = (route.travel(one), route.travel(other));
+        (&one.transport, &one.target, &one.policy) == (&other.transport, &other.target, &other.policy)
+    };
+    let mut alike: Vec<Vec<Lane>> = Vec::new();
+    for lane in Lane::ALL {
+        match alike.iter_mut().find(|lanes| lanes.iter().all(|one| is_alike(*one, lane))) {
+            Some(lanes) => lanes.push(lane),
+            None => alike.push(vec![lane]),
+        }
+    }
+    alike.iter().filter_map(|lanes| Some(Way::of(route, lanes, *lanes.first()?))).collect()
+}
+
+impl Way {
+    fn of(route: &Route, lanes: &[Lane], lane: Lane) -> Self {
+        let travel = route.travel(lane);
+        let names: Vec<&str> = lanes.iter().map(|lane| lane.name()).collect();
+        Self {
+            priorities: if lanes.len() == Lane::ALL.len() {
+                "all priorities".to_owned()
+            } else {
+                names.join(", ")
+            },
+            transport: visible(&travel.transport),
+            target: travel.target.as_deref().map(visible),
+            tries: travel.policy.max_attempts,
+            span: span(&travel.policy),
+            curve: Curve::of(&travel.policy),
+        }
+    }
+}
+
+/// How long a policy goes on, in words.
+fn span(policy: &Policy) -> String {
+    match policy.timetable(policy.max_attempts.min(1_000)).last() {
+        None => "one try, no retry".to_owned(),
+        Some(slot) if slot.since_first.min == slot.since_first.max => {
+            format!("the last {} after the first", show_span(slot.since_first.max))
+        }
+        Some(slot) => format!(
+            "the last {} to {} after the first",
+            show_span(slot.since_first.min),
+            show_span(slot.since_first.max)
+        ),
+    }
+}
+
+impl Stopped {
+    fn of(gate: &GateRecord) -> Self {
+        let (how, class, until) = match &gate.closed {
+            Closed::Paused => ("paused", "warning", None),
+            Closed::Held { probe_at } => ("held", "alarm", Some(*probe_at)),
+            Closed::Throttled(until) => ("throttled", "warning", Some(*until)),
+            Closed::Breaker(state) => ("breaker open", "alarm", Some(state.look_at())),
+        };
+        let key = gate.key.as_str();
+        Self {
+            what: visible(key.split_once(':').map_or(key, |(_, what)| what)).replacen(':', " ", 1),
+            how,
+            class,
+            reason: visible(&gate.reason),
+            since: Moment::clock(gate.since),
+            until: until.map(Moment::clock),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The pages about all messages, one message's content, routes, deeds and keys, and what is done there.
+
+use axum::http::StatusCode;
+use redeliver_core::State;
+use redeliver_core::accept::NewMessage;
+use redeliver_core::email::Email;
+use redeliver_engine::access::{Access, Role};
+use redeliver_engine::store::Store;
+
+use crate::reader::Answer;
+use crate::stage::{Stage, TRIES_MAX, mail, sms};
+
+fn has(answer: &Answer) -> [bool; 3] {
+    ["Reminder", "Invoice", "Tour"].map(|subject| answer.says(&format!(">{subject}<")))
+}
+
+#[tokio::test]
+async fn messages_are_found_by_whatever_is_known_of_them() {
+    let stage = Stage::new();
+    stage.pending("Reminder").await;
+    stage.failed("Invoice").await;
+    stage.accept(NewMessage { key: Some("tour-1".into()), workspace: "acme".into(), ..mail("Tour") }).await;
+    stage.accept(sms()).await;
+    let mut reader = stage.reader(Role::Viewer, None).await;
+    for (query, found) in [
+        ("", [true, true, true]),
+        ("?status=dead", [false, true, false]),
+        ("?status=retrying", [true, false, false]),
+        ("?route=email&status=", [true, true, true]),
+        ("?route=sms", [false, false, false]),
+        ("?priority=low", [false, false, false]),
+        ("?workspace=acme", [false, false, true]),
+        ("?key=tour-1", [false, false, true]),
+        ("?recipient=ADA%40", [true, true, true]),
+        ("?recipient=grace%40", [false, false, false]),
+        ("?error=Mailbox+Full", [false, true, false]),
+        ("?error=451", [true, false, false]),
+        ("?since=1h", [true, true, true]),
+        ("?before=1h", [false, false, false]),
+        ("?since=2020-01-01T00%3A00%3A00Z&before=2021-01-01T00%3A00%3A00Z", [false, false, false]),
+    ] {
+        let page = reader.get(&format!("/admin/messages{query}")).await;
+        assert_eq!((page.status, has(&page)), (StatusCode::OK, found), "{query}");
+    }
+    assert!(reader.get("/admin/messages?route=sms").await.says("class=\"badge alarm\""), "what is no mail");
+    assert!(reader.get("/admin/messages?priority=low").await.says("No such message"));
+    for query in ["?status=x", "?since=x", "?sort=to", "?after=x"] {
+        let page = reader.get(&format!("/admin/messages{query}")).await;
+        assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{query}");
+    }
+    let mut acme = stage.reader(Role::Viewer, Some("acme")).await;
+    assert_eq!(has(&acme.get("/admin/messages").await), [false, false, true]);
+    assert_eq!(has(&acme.get("/admin/messages?workspace=default").await), [false; 3]);
+}
+
+#[tokio::test]
+async fn whoever_has_no_messages_yet_is_told_how_to_begin() {
+    let stage = Stage::new();
+    let page = stage.reader(Role::Viewer, None).await.get("/admin/messages").await;
+    assert!(page.says("No messages yet") && page.says("redeliver send --route email"));
+}
+
+#[tokio::test]
+async fn a_waiting_message_shows_what_comes_and_is_cancelled() {
+    let stage = Stage::new();
+    let id = stage.pending("Reminder").await;
+    let mut reader = stage.reader(Role::Operator, None).await;
+    let page = format!("/admin/messages/{id}");
+    let before = reader.get(&page).await;
+    assert!(before.says("Try 2 is next") && before.says(">Try 3<") && before.says(">Try 6, the last<"));
+    assert_eq!(before.body.matches("class=\"ahead\"").count(), 4);
+    let answer = reader.press(&page, &format!("{page}/cancel"), "message").await;
+    assert_eq!(answer.location(), page);
+    assert!(matches!(stage.get(&id).await.state, State::Cancelled { .. }));
+    let after = reader.get(&page).await;
+    assert!(after.says("Cancelled: it will not go out") && !after.says("class=\"ahead\""));
+    assert_eq!(stage.deeds(&id).await, [("operator".to_owned(), "cancel")]);
+}
+
+#[tokio::test]
+async fn what_a_mail_carries_is_shown_to_operators_only_and_its_html_in_a_frame_of_its_own() {
+    let stage = Stage::new();
+    let email = Email { html: Some("<b>Hello</b>".to_owned()), ..email_of(&mail("Tour")) };
+    let new = NewMessage { attempts: TRIES_MAX, ..NewMessage::new("email", email.to_content().unwrap()) };
+    let id = stage.accept(new).await;
+    let (page, body) = (format!("/admin/messages/{id}"), format!("/admin/messages/{id}/body"));
+    let mut viewer = stage.reader(Role::Viewer, None).await;
+    let seen = viewer.get(&page).await;
+    assert!(!seen.says("Your booking is confirmed") && !seen.says("<iframe"));
+    assert_eq!(viewer.get(&body).await.status, StatusCode::FORBIDDEN);
+    let mut operator = stage.reader(Role::Operator, None).await;
+    let seen = operator.get(&page).await;
+    assert!(seen.says("Your booking is confirmed"));
+    assert!(seen.says(&format!("<iframe src=\"{body}\" sandbox=\"\"")));
+    let frame = operator.get(&body).await;
+    assert_eq!((frame.status, frame.body.as_str()), (StatusCode::OK, "<b>Hello</b>"));
+    let policy = frame.headers.get("content-security-policy").unwrap().to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'") && policy.contains("; sandbox;"), "{policy}");
+    assert!(!policy.contains("script-src") && !policy.contains("http"), "{policy}");
+    let plain = stage.pending("Reminder").await;
+    assert_eq!(operator.get(&format!("/admin/messages/{plain}/body")).await.status, StatusCode::NOT_FOUND);
+    let mut other = stage.reader(Role::Operator, Some("other")).await;
+    assert_eq!(other.get(&body).await.status, StatusCode::NOT_FOUND);
+}
+
+fn email_of(new: &NewMessage) -> Email {
+    Email::of_content(&new.content).unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_route_shows_when_it_tries_again_and_is_paused_and_resumed() {
+    let stage = Stage::new();
+    let mut reader = stage.reader(Role::Operator, None).await;
+    let page = reader.get("/admin/routes").await;
+    assert!(page.says("6 tries, the last 2h30m after the first"), "{}", page.body);
+    assert_eq!(page.body.matches("<svg class=\"curve\"").count(), 2);
+    assert_eq!(page.body.matches(">running<").count(), 2);
+    let press = async |reader: &mut crate::reader::Reader, verb: &str| {
+        let answer = reader.press("/admin/routes", &format!("/admin/routes/email/{verb}"), "").await;
+        assert_eq!(answer.location(), "/admin/routes");
+        reader.get("/admin/routes").await
+    };
+    let paused = press(&mut reader, "pause").await;
+    assert!(paused.says(">paused<") && paused.says("paused by operator"));
+    assert_eq!(stage.store.gates().await.unwrap().len(), 1);
+    assert_eq!(press(&mut reader, "resume").await.body.matches(">running<").count(), 2);
+    assert!(stage.store.gates().await.unwrap().is_empty());
+    let deeds = reader.get("/admin/audit").await;
+    assert!(deeds.says(">pause<") && deeds.says(">resume<") && deeds.says(">route:email<"));
+    assert_eq!(reader.press("/admin", "/admin/routes/none/pause", "").await.status, StatusCode::NOT_FOUND);
+    let mut viewer = stage.reader(Role::Viewer, None).await;
+    assert!(!viewer.get("/admin/routes").await.says(">Pause<"));
+    assert_eq!(viewer.press("/admin", "/admin/routes/email/pause", "").await.status, StatusCode::FORBIDDEN);
+    let mut one = stage.reader(Role::Operator, Some("acme")).await;
+    assert!(!one.get("/admin/routes").await.says(">Pause<"));
+    assert_eq!(one.press("/admin", "/admin/routes/email/pause", "").await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn deeds_are_told_to_whoever_reaches_all_workspaces() {
+    let stage = Stage::new();
+    let id = stage.failed("Invoice").await;
+    let mut reader = stage.reader(Role::Operator, None).await;
+    reader.press("/admin/email-queue", &format!("/admin/messages/{id}/dismiss"), "all").await;
+    let page = reader.get("/admin/audit").await;
+    assert!(page.says(">dismiss<") && page.says(&format!("href=\"/admin/messages/{id}\"")));
+    let mut one = stage.reader(Role::Operator, Some("acme")).await;
+    assert_eq!(one.get("/admin/audit").await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn an_admin_makes_a_key_that_is_shown_once_and_revokes_it() {
+    let stage = Stage::new();
+    let mut admin = stage.reader(Role::Admin, None).await;
+    let csrf = admin.get("/admin/keys").await.csrf();
+    let fields = [("csrf", csrf.as_str()), ("name", "booking"), ("role", "sender"), ("workspace", "acme")];
+    let made = admin.post("/admin/keys", &fields).await;
+    let (_, text) = made.body.split_once("<pre id=\"made\"><code>").unwrap();
+    let text = text.split_once('<').unwrap().0.to_owned();
+    assert!(!admin.get("/admin/keys").await.says(&text), "once");
+    let keys = stage.store.keys().await.unwrap();
+    let key = keys.iter().find(|key| &*key.name == "booking").unwrap();
+    assert_eq!((key.role, key.workspace.as_deref()), (Role::Sender, Some("acme")));
+    assert_eq!(crate::reader::Reader::new(&stage.router).log_in(&text).await.location(), "/admin");
+    let revoke = format!("/admin/keys/{}/revoke", key.id);
+    assert_eq!(admin.press("/admin/keys", &revoke, "").await.location(), "/admin/keys");
+    assert!(admin.get("/admin/keys").await.says(">revoked<"));
+    assert_eq!(admin.press("/admin/keys", &revoke, "").await.status, StatusCode::NOT_FOUND);
+    for (name, role) in [("", "sender"), ("x", "king")] {
+        let answer = admin.post("/admin/keys", &[("csrf", &csrf), ("name", name), ("role", role)]).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    let mut own = stage.reader(Role::Admin, Some("acme")).await;
+    let csrf = own.get("/admin/keys").await.csrf();
+    let beyond = [("csrf", csrf.as_str()), ("name", "x"), ("role", "viewer"), ("workspace", "other")];
+    assert_eq!(own.post("/admin/keys", &beyond).await.status, StatusCode::FORBIDDEN);
+    let mut operator = stage.reader(Role::Operator, None).await;
+    assert!(!operator.get("/admin").await.says("/admin/keys"));
+    assert_eq!(operator.get("/admin/keys").await.status, StatusCode::FORBIDDEN);
+}
