@@ -105,7 +105,7 @@ pub fn row(message: Message) -> NewRow {
 /// The row of a message with this content.
 pub fn row_with(message: Message, content: Content) -> NewRow {
     let hash = message.key.as_ref().map(|_| content.hash(&message.route));
-    NewRow { message, content: ContentSource::Given(Box::new(content)), hash, spawn: None, revives: false }
+    NewRow { message, content: ContentSource::Given(Arc::new(content)), hash, spawn: None, revives: false }
 }
 
 /// The route that core decides with here: three tries a minute apart, word of the dead to `dead-letters`.

@@ -127,7 +127,7 @@ pub fn admit(new: NewMessage, route: &Route, id: MessageId, taker: Option<Taker>
         message.max_attempts = Some(policy.max_attempts.saturating_sub(1).max(1));
     }
     let spawn = dead_letter(&message, route, now);
-    NewRow { message, content: ContentSource::Given(Box::new(new.content)), hash, spawn, revives: false }
+    NewRow { message, content: ContentSource::Given(Arc::new(new.content)), hash, spawn, revives: false }
 }
 
 fn first_state(message: &Message, route: &Route, taker: Option<Taker>, now: Timestamp) -> State {

@@ -20,7 +20,7 @@ pub struct Change {
     /// What history keeps of the try.
     pub attempt: Option<AttemptRecord>,
     /// The content that replaces the old one.
-    pub content: Option<Box<Content>>,
+    pub content: Option<Arc<Content>>,
     /// The message that comes to be with this change: a dead letter.
     pub spawn: Option<Box<NewRow>>,
     /// Who did it, where a person did.

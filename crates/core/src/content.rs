@@ -65,7 +65,7 @@ impl Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContentSource {
     /// Given here.
-    Given(Box<Content>),
+    Given(Arc<Content>),
     /// A copy of another message's, with these attributes and no target of its own: a dead letter.
     CopyOf {
         /// The message whose content is copied.

@@ -149,7 +149,7 @@ impl Engine {
             line.inline.give_up(&id);
             return accepted.map(|accepted| (accepted, None));
         }
-        let taken = Taken { message, content: *content, sent_at };
+        let taken = Taken { message, content: Arc::unwrap_or_clone(content), sent_at };
         if let Err(taken) = line.inline.put(taken) {
             self.give_back(line, &taken.message).await;
         }

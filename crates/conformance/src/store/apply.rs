@@ -1,6 +1,7 @@
 //! A change is written whole, by whoever holds the fence, or not at all.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -128,7 +129,7 @@ pub async fn a_superseded_change_writes_nothing(store: &dyn Store) {
     let claimed = claim_the_one(store, request()).await;
     let mut change = result(&claimed, &never(), 1);
     assert!(change.spawn.is_some() && change.attempt.is_some());
-    change.content = Some(Box::new(content(2)));
+    change.content = Some(Arc::new(content(2)));
     change.audit = deed(&message(1), Action::Cancel).audit;
     for expected_fence in [claimed.fence - 1, claimed.fence + 1] {
         let change = Change { expected_fence, ..change.clone() };
@@ -227,7 +228,7 @@ pub async fn new_content_replaces_the_old(store: &dyn Store) {
     apply_one(store, change.clone()).await;
     assert_eq!(store.content(id(1)).await.unwrap(), Some(content(1)));
     let new = Content { target: Some("elsewhere".into()), ..content(2) };
-    let change = Change { content: Some(Box::new(new.clone())), ..deed(&change.message, Action::Retry) };
+    let change = Change { content: Some(Arc::new(new.clone())), ..deed(&change.message, Action::Retry) };
     apply_one(store, change).await;
     assert_eq!(store.content(id(1)).await.unwrap(), Some(new));
 }

@@ -157,7 +157,7 @@ impl Rows {
         row.message = after;
         row.attempts.extend(change.attempt);
         if let Some(content) = change.content {
-            row.content = *content;
+            row.content = Arc::unwrap_or_clone(content);
         }
         if let Some(spawn) = change.spawn {
             self.insert(*spawn);
@@ -338,7 +338,7 @@ impl Rows {
 
     fn content_from(&self, source: ContentSource) -> Content {
         match source {
-            ContentSource::Given(content) => *content,
+            ContentSource::Given(content) => Arc::unwrap_or_clone(content),
             ContentSource::CopyOf { id, attributes } => {
                 // Word of a death is kept even where the dead one's content is somebody else's to keep.
                 let mut copy = self.get(&id).map(|row| row.content.clone()).unwrap_or_default();

@@ -273,7 +273,7 @@ impl TableStore {
             ContentSource::Given(content) => content.attributes.clone(),
         };
         let content = letter(&self.mapping, row, change, attributes);
-        NewRow { content: ContentSource::Given(Box::new(content)), ..spawn.clone() }
+        NewRow { content: ContentSource::Given(Arc::new(content)), ..spawn.clone() }
     }
 
     async fn note(&self, id: &MessageId, record: AttemptRecord) -> Result<(), StoreError> {

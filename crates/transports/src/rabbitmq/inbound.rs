@@ -1,5 +1,6 @@
 //! Takes what comes to a queue: a batch at a time into the store, acknowledged when the store has it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +60,14 @@ impl Default for RabbitmqIntakeConfig {
     }
 }
 
+/// What has come and is not committed yet.
+#[derive(Default)]
+struct Batch {
+    deliveries: Vec<Delivery>,
+    /// What each of them became.
+    messages: Vec<NewMessage>,
+}
+
 /// How long a broker, or a store, is left alone after it failed; doubles with each failure.
 const AWAY_WAIT: Duration = Duration::from_millis(100);
 /// The longest that either is left alone.
@@ -103,73 +112,99 @@ impl RabbitmqIntake {
             intake = %self.name,
             "taking what comes to the queue {} of {}", self.config.queue, dial.broker_name()
         );
-        while let Some(batch) = self.batch(&mut coming).await {
-            self.accept(sink, batch, &channel).await;
+        let mut next = Batch::default();
+        while !next.deliveries.is_empty() || self.gather(&mut coming, &mut next).await {
+            let accepting = self.accept(sink, std::mem::take(&mut next), &channel);
+            tokio::pin!(accepting);
+            // While the store writes one batch, the next one is read.
+            let mut has_room = true;
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut accepting => break,
+                    more = self.gather(&mut coming, &mut next), if has_room => has_room = more,
+                }
+            }
         }
         let gone = || Closed::Broken("the queue is gone".into());
         Err(channel.closed().or_else(|| connection.closed()).unwrap_or_else(gone))
     }
 
-    /// What has come, as much as fits into one commit.
-    async fn batch(&self, coming: &mut UnboundedReceiver<Delivery>) -> Option<Vec<Delivery>> {
-        let mut batch = vec![coming.recv().await?];
-        while batch.len() < self.config.batch_max
-            && let Ok(next) = coming.try_recv()
-        {
-            batch.push(next);
-        }
-        Some(batch)
+    /// Adds what has come to a batch, as much as fits into one commit, and waits where there is nothing. Says whether it
+    /// added anything: not where nothing more fits, or will come.
+    async fn gather(&self, coming: &mut UnboundedReceiver<Delivery>, batch: &mut Batch) -> bool {
+        let known = batch.deliveries.len();
+        let room = self.config.batch_max.saturating_sub(known);
+        let more = coming.recv_many(&mut batch.deliveries, room).await;
+        batch.messages.extend(batch.deliveries[known..].iter().map(|delivery| self.message(delivery)));
+        more > 0
     }
 
     /// Brings a batch to the sink until it has it, and acknowledges it then. Meanwhile no more comes than was asked for.
-    async fn accept(&self, sink: &dyn Sink, batch: Vec<Delivery>, channel: &Channel) {
-        let Some(last) = batch.last().map(|delivery| delivery.tag) else { return };
-        let mut messages: Vec<NewMessage> = batch.iter().map(|delivery| self.message(delivery)).collect();
-        let mut wait = AWAY_WAIT;
-        while !messages.is_empty() {
-            match sink.accept(messages.clone()).await {
-                Ok(answers) => messages = self.unwanted(messages, answers),
-                Err(error) => {
-                    tracing::warn!(
-                        event = "intake.delayed", intake = %self.name, error = %error,
-                        "the store does not take what came: it is brought again"
+    async fn accept(&self, sink: &dyn Sink, batch: Batch, channel: &Channel) {
+        let Batch { deliveries, messages } = batch;
+        let Some(last) = deliveries.last().map(|delivery| delivery.tag) else { return };
+        let queues: Vec<Option<Name>> = messages.iter().map(scheduled_for).collect();
+        let again = || deliveries.iter().map(|delivery| self.message(delivery)).collect();
+        let answers = self.insist(sink, messages, again).await;
+        let mut scheduled: HashMap<Name, u64> = HashMap::new();
+        let mut unwanted = Vec::new();
+        for ((delivery, queue), answer) in deliveries.iter().zip(queues).zip(answers) {
+            match (answer, queue) {
+                (Accepted::New(_) | Accepted::Reentered(_), Some(queue)) => {
+                    *scheduled.entry(queue).or_default() += 1;
+                }
+                (Accepted::NoRoute, _) => unwanted.push(self.unwanted(delivery)),
+                _ => {}
+            }
+        }
+        scheduled.iter().for_each(|(queue, count)| labels::scheduled(queue, *count));
+        if !unwanted.is_empty() {
+            for answer in self.insist(sink, unwanted.clone(), || unwanted.clone()).await {
+                if answer == Accepted::NoRoute {
+                    tracing::error!(
+                        event = "intake.dropped", intake = %self.name,
+                        "there is no route {} for what nobody can read: it is gone", self.config.rejects
                     );
-                    tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(AWAY_WAIT_MAX);
                 }
             }
         }
         channel.ack_up_to(last);
     }
 
-    /// Counts what was taken. What has no route is to be kept as dead instead.
-    fn unwanted(&self, messages: Vec<NewMessage>, answers: Vec<Accepted>) -> Vec<NewMessage> {
-        let mut unwanted = Vec::new();
-        for (message, answer) in messages.into_iter().zip(answers) {
-            match answer {
-                Accepted::New(_) | Accepted::Reentered(_) => {
-                    let is_dead = message.max_attempts.is_some_and(|max| message.attempts >= max);
-                    if let Some(queue) = message.content.attributes.get(retry_message::QUEUE)
-                        && !is_dead
-                        && !message.is_refused
-                    {
-                        labels::scheduled(queue);
-                    }
-                }
-                Accepted::Duplicate(_) | Accepted::Conflict(_) => {}
-                Accepted::NoRoute if message.is_refused => {
-                    tracing::error!(
-                        event = "intake.dropped", intake = %self.name,
-                        "there is no route {} for what nobody can read: it is gone", self.config.rejects
-                    );
-                }
-                Accepted::NoRoute => {
-                    let why = format!("there is no route {}", message.route);
-                    unwanted.push(self.refused(message.content, why));
-                }
+    /// Brings messages to the sink until it answers for them.
+    async fn insist(
+        &self,
+        sink: &dyn Sink,
+        messages: Vec<NewMessage>,
+        again: impl Fn() -> Vec<NewMessage>,
+    ) -> Vec<Accepted> {
+        let mut messages = messages;
+        let mut wait = AWAY_WAIT;
+        loop {
+            match sink.accept(messages).await {
+                Ok(answers) => return answers,
+                Err(error) => tracing::warn!(
+                    event = "intake.delayed", intake = %self.name, error = %error,
+                    "the store does not take what came: it is brought again"
+                ),
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(AWAY_WAIT_MAX);
+            messages = again();
+        }
+    }
+
+    /// What has no route is kept as dead instead.
+    fn unwanted(&self, delivery: &Delivery) -> NewMessage {
+        let message = self.message(delivery);
+        match message.is_refused {
+            true => message,
+            false => {
+                let why = format!("there is no route {}", message.route);
+                self.refused(message.content, why)
             }
         }
-        unwanted
     }
 
     fn message(&self, delivery: &Delivery) -> NewMessage {
@@ -198,6 +233,14 @@ impl RabbitmqIntake {
             ..NewMessage::new(Arc::clone(&self.config.rejects), content)
         }
     }
+}
+
+/// The queue that a message waits to go back to, if it does.
+fn scheduled_for(message: &NewMessage) -> Option<Name> {
+    let is_dead = message.max_attempts.is_some_and(|max| message.attempts >= max);
+    let waits =
+        message.content.attributes.contains_key(retry_message::QUEUE) && !is_dead && !message.is_refused;
+    message.content.target.clone().filter(|_| waits)
 }
 
 #[async_trait]

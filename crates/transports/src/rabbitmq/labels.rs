@@ -10,9 +10,9 @@ const OTHER: &str = "other";
 
 static KNOWN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
 
-/// A message was taken over, to go back to this queue later.
-pub(super) fn scheduled(queue: &str) {
-    metrics::counter!("retries_scheduled_total", "queue" => label(queue)).increment(1);
+/// So many messages were taken over, to go back to this queue later.
+pub(super) fn scheduled(queue: &str, count: u64) {
+    metrics::counter!("retries_scheduled_total", "queue" => label(queue)).increment(count);
 }
 
 /// A message was published to this queue, or could not be.
