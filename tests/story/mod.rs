@@ -8,6 +8,7 @@
     reason = "a story that can't go on has failed"
 )]
 
+pub mod broker;
 pub mod mail;
 pub mod peer;
 pub mod server;

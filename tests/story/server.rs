@@ -83,13 +83,25 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// Starts the server, and waits until it answers.
-    pub fn serve(&self) -> Server {
+    /// Runs another command with the same config, and gives what it says.
+    pub fn say(&self, words: &[&str]) -> String {
+        let output = self.command(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_redeliver"));
-        command.arg("serve").args(&self.args).current_dir(self.dir.path()).env_clear();
+        command.args(words).args(&self.args).current_dir(self.dir.path()).env_clear();
         command.env("DATABASE_URL", "sqlite:outbox.db").env("HTTP_PORT", "0").env("REDELIVER_ADMIN_KEY", KEY);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.envs(std::env::var_os("LLVM_PROFILE_FILE").map(|file| ("LLVM_PROFILE_FILE", file)));
+        command
+    }
+
+    /// Starts the server, and waits until it answers.
+    pub fn serve(&self) -> Server {
+        let mut command = self.command(&["serve"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let (lines, writer) = (BufReader::new(child.stderr.take().unwrap()).lines(), Arc::clone(&log));

@@ -1,11 +1,12 @@
-//! RabbitMQ: one node with ports, names and files of its own.
+//! RabbitMQ: one node, or several that are one broker, with ports, names and files of their own.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
-use std::sync::OnceLock;
-use std::thread::park_timeout;
+use std::sync::{Arc, OnceLock};
+use std::thread::{park_timeout, scope};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -17,6 +18,8 @@ use crate::guard::Guard;
 const PROGRAMS: &str = "/usr/lib/rabbitmq/bin";
 /// How often it is started before that is given up.
 const STARTED_MAX: usize = 5;
+/// What nodes know one another by.
+const COOKIE: &str = "redeliver-tests";
 /// What a client says first.
 const GREETING: &[u8] = b"AMQP\0\0\x09\x01";
 /// How long it is left to itself before it is looked at again.
@@ -28,16 +31,31 @@ const WORD_WITHIN: Duration = Duration::from_secs(5);
 pub struct RabbitmqServer {
     // The node, before its name server and its files.
     node: Option<Guard>,
-    _names: Guard,
+    names: Arc<Names>,
     directory: TempDir,
+    name: String,
     ports: Ports,
 }
 
 struct Ports {
     amqp: u16,
     node: u16,
-    names: u16,
     tool: u16,
+}
+
+/// Where nodes find one another.
+struct Names {
+    _server: Guard,
+    _directory: TempDir,
+    port: u16,
+}
+
+impl Names {
+    fn start() -> Arc<Self> {
+        let (directory, port) = (new_directory(), free_port());
+        let epmd = ["epmd", "-address", "127.0.0.1", "-port", &port.to_string()].map(str::to_owned);
+        Arc::new(Self { _server: Guard::start(&epmd, "TERM", directory.path()), _directory: directory, port })
+    }
 }
 
 impl RabbitmqServer {
@@ -48,17 +66,45 @@ impl RabbitmqServer {
 
     /// Starts a broker with these lines in its config.
     pub fn start_with(config: &str) -> Self {
-        let directory =
-            tempfile::Builder::new().prefix("redeliver-mq").tempdir().expect("a directory for it");
+        Self::start_node(Names::start(), "redeliver@localhost".to_owned(), config)
+    }
+
+    /// Starts so many nodes that are one broker: what goes to a quorum queue is on each of them.
+    pub fn start_cluster(count: usize) -> Vec<Self> {
+        let names = Names::start();
+        let start = |n: usize| {
+            let names = Arc::clone(&names);
+            move || Self::start_node(names, format!("redeliver{n}@localhost"), "")
+        };
+        let nodes: Vec<Self> = scope(|threads| {
+            let starting: Vec<_> = (0..count).map(|n| threads.spawn(start(n))).collect();
+            starting.into_iter().map(|node| node.join().expect("a node starts")).collect()
+        });
+        for node in nodes.iter().skip(1) {
+            node.control(&["stop_app"]);
+            node.control(&["join_cluster", &nodes[0].name]);
+            node.control(&["start_app"]);
+            while !node.answers() {
+                park_timeout(PAUSE);
+            }
+        }
+        nodes
+    }
+
+    fn start_node(names: Arc<Names>, name: String, config: &str) -> Self {
+        let directory = new_directory();
+        let file = |name: &str| directory.path().join(name);
         let lines = format!("log.console = false\ndisk_free_limit.absolute = 50MB\n{config}\n");
-        fs::write(directory.path().join("rabbitmq.conf"), lines).expect("its directory can be written");
-        fs::write(directory.path().join("plugins"), "[].\n").expect("its directory can be written");
-        let names_directory = directory.path().join("names");
-        fs::create_dir(&names_directory).expect("its directory can be written");
-        let ports = Ports { amqp: free_port(), node: free_port(), names: free_port(), tool: free_port() };
-        let epmd = ["epmd", "-address", "127.0.0.1", "-port", &ports.names.to_string()].map(str::to_owned);
-        let names = Guard::start(&epmd, "TERM", &names_directory);
-        let mut server = Self { node: None, _names: names, directory, ports };
+        for (name, text) in
+            [("rabbitmq.conf", lines.as_str()), ("plugins", "[].\n"), (".erlang.cookie", COOKIE)]
+        {
+            fs::write(file(name), text).expect("its directory can be written");
+        }
+        // One that others could read would be turned away.
+        let secret = fs::set_permissions(file(".erlang.cookie"), fs::Permissions::from_mode(0o400));
+        secret.expect("its directory is our own");
+        let ports = Ports { amqp: free_port(), node: free_port(), tool: free_port() };
+        let mut server = Self { node: None, names, directory, name, ports };
         server.resume();
         server
     }
@@ -67,6 +113,11 @@ impl RabbitmqServer {
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<RabbitmqServer> = OnceLock::new();
         SHARED.get_or_init(Self::start)
+    }
+
+    /// What the node is called among others.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Its port on this machine.
@@ -90,6 +141,12 @@ impl RabbitmqServer {
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "rabbitmqctl {}: {words}", arguments.join(" "));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Has it write down which log belongs to which quorum queue. By itself it does so within seconds, and a node that is
+    /// killed before has lost what it confirmed: this is for tests that kill one that has only just begun.
+    pub fn write_down_queues(&self) {
+        self.control(&["eval", "[dets:sync(Table) || Table <- dets:all()]."]);
     }
 
     /// Kills it without a word, as a power cut would.
@@ -154,13 +211,13 @@ impl RabbitmqServer {
         let path = |name: &str| self.directory.path().join(name).display().to_string();
         [
             ("HOME", path("")),
-            ("RABBITMQ_NODENAME", "redeliver@localhost".to_owned()),
+            ("RABBITMQ_NODENAME", self.name.clone()),
             ("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1".to_owned()),
             ("RABBITMQ_NODE_PORT", self.ports.amqp.to_string()),
             ("RABBITMQ_DIST_PORT", self.ports.node.to_string()),
             ("RABBITMQ_CTL_DIST_PORT_MIN", self.ports.tool.to_string()),
             ("RABBITMQ_CTL_DIST_PORT_MAX", self.ports.tool.to_string()),
-            ("ERL_EPMD_PORT", self.ports.names.to_string()),
+            ("ERL_EPMD_PORT", self.names.port.to_string()),
             ("ERL_EPMD_ADDRESS", "127.0.0.1".to_owned()),
             ("RABBITMQ_MNESIA_BASE", path("mnesia")),
             ("RABBITMQ_LOG_BASE", path("logs")),
@@ -176,4 +233,8 @@ impl RabbitmqServer {
         ]
         .into_iter()
     }
+}
+
+fn new_directory() -> TempDir {
+    tempfile::Builder::new().prefix("redeliver-mq").tempdir().expect("a directory for it")
 }
