@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check sim chaos bench bench-http bench-postgres bench-table coverage doc clean
+.PHONY: help run demo test check sim chaos bench bench-http bench-postgres bench-rabbitmq bench-table coverage doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -72,6 +72,10 @@ bench-postgres: ## The same on a PostgreSQL of its own, which goes afterwards: B
 	@scripts/ensure build postgres
 	$(CARGO) build --locked --release --package redeliver-cli
 	@scripts/bench-postgres $(BENCH_POSTGRES)
+
+bench-rabbitmq: ## Measure republishing and intake beside a bare publisher and a bare consumer on a RabbitMQ of its own, and lateness
+	@scripts/ensure build rabbitmq
+	$(CARGO) run --locked --release --quiet --package redeliver-cli --example rabbitmq -- $(BENCH_RABBITMQ)
 
 bench-table: ## Measure how fast what is due is found in an application's table of ROWS rows: ROWS=5000000
 	@scripts/ensure build peers
