@@ -47,12 +47,22 @@ impl Dial {
         }
     }
 
-    /// The same with a channel, and with these queues there.
+    /// The same with a channel, and with these queues there. One that does not answer keeps nobody from the others.
     pub(super) async fn channel(&self, queues: &[Short]) -> Result<(Connection, Channel), Closed> {
         let connection = self.connection().await?;
+        // Whatever the queues do, there is time left for the channel.
+        let each = self.config.connect_timeout / (queues.len() as u32 + 1);
         let opened = async {
             for queue in queues {
-                declare::ensure(&connection, queue).await?;
+                match tokio::time::timeout(each, declare::ensure(&connection, queue)).await {
+                    Ok(made) => drop(made?),
+                    Err(_) => tracing::warn!(
+                        event = "queue.silent",
+                        "the queue {} of {} does not answer: going on without it",
+                        queue.as_str(),
+                        self.broker_name()
+                    ),
+                }
             }
             connection.channel().await
         };

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use redeliver_conformance::transport::{Manner, Seen};
+use redeliver_servers::free_port;
 use redeliver_transports::rabbitmq::amqp::NAME_HEADER;
 use redeliver_transports::rabbitmq::amqp::frame::{Frame, put_content, put_method};
 use redeliver_transports::rabbitmq::amqp::method::Method;
@@ -24,6 +25,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 const FRAME_MAX: usize = 131_072;
+/// A queue that nobody gets a word about.
+pub const LEADERLESS: &str = "leaderless";
 
 /// The broker, and what it has seen.
 pub struct Peer {
@@ -43,7 +46,8 @@ struct Told {
 
 impl Peer {
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        // It is its own while the peer is away, too.
+        let listener = TcpListener::bind(("127.0.0.1", free_port())).await.unwrap();
         let address = listener.local_addr().unwrap();
         let told = Arc::new(Told {
             manner: Mutex::new(Manner::Takes),
@@ -271,6 +275,7 @@ fn answer(method: &Method) -> Option<Method> {
         Method::ConnectionClose { .. } => Some(Method::ConnectionCloseOk {}),
         Method::ChannelOpen { .. } => Some(Method::ChannelOpenOk { reserved: Long::default() }),
         Method::ChannelClose { .. } => Some(Method::ChannelCloseOk {}),
+        Method::QueueDeclare { queue, .. } if queue.as_str() == LEADERLESS => None,
         Method::QueueDeclare { queue, .. } => {
             Some(Method::QueueDeclareOk { queue: queue.clone(), messages: 0, consumers: 0 })
         }
