@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check sim chaos bench bench-http bench-postgres bench-rabbitmq bench-table coverage doc clean
+.PHONY: help run demo test check sim chaos bench bench-http bench-postgres bench-rabbitmq bench-redis bench-table coverage doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -12,6 +12,7 @@ MESSAGES ?= 50000
 CHAOS ?= chaos_on_*
 BENCH ?= --store sqlite:target/bench/redeliver.db
 BENCH_POSTGRES ?= --backlog 5000000
+REDIS_MESSAGES ?= 200000
 
 FMT := $(CARGO) fmt --all --check
 CLIPPY := $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -77,6 +78,10 @@ bench-postgres: ## The same on a PostgreSQL of its own, which goes afterwards: B
 bench-rabbitmq: ## Measure republishing and intake beside a bare publisher and a bare consumer on a RabbitMQ of its own, and lateness
 	@scripts/ensure build rabbitmq
 	$(CARGO) run --locked --release --quiet --package redeliver-cli --example rabbitmq -- $(BENCH_RABBITMQ)
+
+bench-redis: ## Measure writing to a Redis stream beside the bare client, three times: REDIS_MESSAGES=200000
+	@scripts/ensure build redis
+	$(CARGO) run --locked --release --quiet --package redeliver-transports --example redis -- $(REDIS_MESSAGES)
 
 bench-table: ## Measure how fast what is due is found in an application's table of ROWS rows: ROWS=5000000
 	@scripts/ensure build peers

@@ -13,5 +13,6 @@ pub mod pgbouncer;
 mod ports;
 pub mod postgres;
 pub mod rabbitmq;
+pub mod redis;
 
 pub use ports::free_port;

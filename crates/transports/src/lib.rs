@@ -3,5 +3,7 @@
 //! An adapter carries once and reports; it never retries by itself, and adapters never import one another.
 
 pub mod rabbitmq;
+#[cfg(feature = "redis")]
+pub mod redis;
 pub mod scripted;
 pub mod smtp;

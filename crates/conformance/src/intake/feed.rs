@@ -10,7 +10,7 @@ use super::IntakeRig;
 use super::sink::{Answers, ScriptedSink};
 
 /// Long enough for anything that will happen.
-const SOON: Duration = Duration::from_secs(15);
+const SOON: Duration = Duration::from_secs(50);
 /// How long a stop may take.
 const PROMPTLY: Duration = Duration::from_secs(5);
 /// How long a story watches for what must not happen.

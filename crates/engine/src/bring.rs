@@ -1,0 +1,121 @@
+//! Brings what the source of an intake holds to the sink: each as the message that it says, or kept as dead with what is
+//! wrong with it. Knows no source.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use redeliver_core::accept::NewMessage;
+use redeliver_core::{Content, Failure, Name};
+
+use crate::clock::Clock;
+use crate::intake::{Accepted, Sink};
+
+/// How long a store is left alone after it failed; doubles with each failure.
+const AWAY_WAIT: Duration = Duration::from_millis(100);
+/// The longest that it is left alone.
+const AWAY_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Makes a message of bytes, or says what is wrong with them.
+pub type ReadMessage = Arc<dyn Fn(&[u8]) -> Result<NewMessage, String> + Send + Sync>;
+
+/// One thing that a source holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// What it is.
+    pub bytes: Bytes,
+    /// Where in its source it stands, as no other does: the key of a message that has none, so that bringing it again
+    /// is bringing the same.
+    pub place: Arc<str>,
+}
+
+/// Brings the inputs of one intake.
+pub struct Bring {
+    /// The intake.
+    pub name: Name,
+    /// How a message is made of an input.
+    pub read: ReadMessage,
+    /// The route on which input is kept, as dead, that nobody can make a message of.
+    pub rejects: Name,
+    /// The largest input; what is larger is kept as dead, cut to this.
+    pub bytes_max: usize,
+    /// Whose time counts.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Bring {
+    /// Brings a batch until the sink has all of it, and ends only then.
+    pub async fn bring(&self, sink: &dyn Sink, inputs: &[Input]) {
+        let mut left: Vec<(&Input, NewMessage)> =
+            inputs.iter().map(|input| (input, self.message(input))).collect();
+        let mut wait = AWAY_WAIT;
+        while !left.is_empty() {
+            let batch = left.iter().map(|(_, message)| message.clone()).collect();
+            match sink.accept(batch).await {
+                Ok(answers) => left = self.unwanted(left, answers),
+                Err(error) => {
+                    tracing::warn!(
+                        event = "intake.delayed", intake = %self.name, error = %error,
+                        "the store does not take what came: it is brought again"
+                    );
+                    self.clock.sleep(wait).await;
+                    wait = (wait * 2).min(AWAY_WAIT_MAX);
+                }
+            }
+        }
+    }
+
+    /// What has no route, or a key that is another's, is to be kept as dead instead.
+    fn unwanted<'a>(
+        &self,
+        brought: Vec<(&'a Input, NewMessage)>,
+        answers: Vec<Accepted>,
+    ) -> Vec<(&'a Input, NewMessage)> {
+        let mut unwanted = Vec::new();
+        for ((input, message), answer) in brought.into_iter().zip(answers) {
+            let why = match answer {
+                Accepted::New(_) | Accepted::Reentered(_) | Accepted::Duplicate(_) => continue,
+                Accepted::NoRoute | Accepted::Conflict(_) if message.is_refused => {
+                    tracing::error!(
+                        event = "intake.dropped", intake = %self.name,
+                        "there is no route {} for what nobody can read: it is gone", self.rejects
+                    );
+                    continue;
+                }
+                Accepted::NoRoute => format!("there is no route {}", message.route),
+                Accepted::Conflict(id) => {
+                    format!("its key is known for another content, that of message {id}")
+                }
+            };
+            unwanted.push((input, self.refused(input, message.content, why)));
+        }
+        unwanted
+    }
+
+    fn message(&self, input: &Input) -> NewMessage {
+        let read = match input.bytes.len() > self.bytes_max {
+            true => Err(format!("it has more than {} bytes", self.bytes_max)),
+            false => (self.read)(&input.bytes),
+        };
+        match read {
+            Ok(message) => {
+                NewMessage { key: message.key.clone().or_else(|| Some(input.place.clone())), ..message }
+            }
+            Err(why) => {
+                tracing::warn!(event = "input.refused", intake = %self.name, "input that nobody can read: {why}");
+                let bytes = input.bytes.slice(..input.bytes.len().min(self.bytes_max));
+                self.refused(input, Content::of_bytes(bytes), why)
+            }
+        }
+    }
+
+    /// Input as it is kept for people.
+    fn refused(&self, input: &Input, content: Content, why: String) -> NewMessage {
+        NewMessage {
+            key: Some(input.place.clone()),
+            error: Some(Failure::new(why).with_code("BAD_INPUT")),
+            is_refused: true,
+            ..NewMessage::new(Arc::clone(&self.rejects), content)
+        }
+    }
+}

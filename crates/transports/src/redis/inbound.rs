@@ -1,0 +1,197 @@
+//! Takes what comes to a stream into the store: messages, the same JSON as over HTTP, or the reports of outside workers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use redeliver_core::Name;
+use redeliver_engine::bring::{Bring, Input};
+use redeliver_engine::clock::Clock;
+use redeliver_engine::hear::Hear;
+use redeliver_engine::intake::{Intake, IntakeError, Sink};
+use redeliver_engine::stop::Stop;
+use serde_json::{Map, Value as Json};
+
+use super::config::ServerConfig;
+use super::reading::{Entry, Reading, ReadingConfig, Taker};
+
+/// What comes to a stream.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Messages to be carried.
+    Messages,
+    /// The words of outside workers about what was handed off to them.
+    Reports,
+}
+
+impl Takes {
+    /// The words of the config.
+    pub const WORDS: [(&str, Self); 2] = [("messages", Self::Messages), ("reports", Self::Reports)];
+}
+
+/// How a stream is taken from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedisIntakeConfig {
+    /// The server.
+    pub server: ServerConfig,
+    /// The stream.
+    pub stream: String,
+    /// What comes to it.
+    pub takes: Takes,
+    /// The group that shares it: every instance of ours is a member.
+    pub group: String,
+    /// The route on which input is kept, as dead, that nobody can make anything of.
+    pub rejects: Name,
+    /// The only workspace that what comes may be for; any if none.
+    pub workspace: Option<Name>,
+    /// Messages that are committed at once.
+    pub batch_max: usize,
+    /// The largest message.
+    pub message_bytes_max: usize,
+    /// How long nobody may have heard of an instance before others take what it was given.
+    pub claim_after: Duration,
+    /// Whether what was stored is deleted from the stream.
+    pub delete: bool,
+}
+
+impl Default for RedisIntakeConfig {
+    fn default() -> Self {
+        let reading = ReadingConfig::default();
+        Self {
+            server: reading.server,
+            stream: reading.stream,
+            takes: Takes::Messages,
+            group: reading.group,
+            rejects: "".into(),
+            workspace: None,
+            batch_max: reading.batch_max,
+            message_bytes_max: 16 * 1_048_576,
+            claim_after: reading.claim_after,
+            delete: reading.delete,
+        }
+    }
+}
+
+impl RedisIntakeConfig {
+    /// How its stream is read by a member of this name.
+    pub fn reading(&self, consumer: &str) -> ReadingConfig {
+        ReadingConfig {
+            server: self.server.clone(),
+            stream: self.stream.clone(),
+            group: self.group.clone(),
+            consumer: consumer.to_owned(),
+            batch_max: self.batch_max,
+            claim_after: self.claim_after,
+            delete: self.delete,
+        }
+    }
+}
+
+/// Takes what comes to one stream.
+pub struct RedisIntake {
+    stream: String,
+    reading: Reading,
+    brings: Brings,
+}
+
+/// What is made of its entries.
+enum Brings {
+    Messages(Bring),
+    Reports(Hear),
+}
+
+impl RedisIntake {
+    /// An intake from the stream of this config, as a member of this name. `bring` makes messages of what comes, or keeps what
+    /// is no report. Nothing is connected yet; an error says what is
+    /// wrong with the config.
+    pub fn new(
+        name: impl Into<Name>,
+        config: &RedisIntakeConfig,
+        consumer: &str,
+        bring: Bring,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, String> {
+        let reading = Reading::new(name, config.reading(consumer), clock)?;
+        let brings = match config.takes {
+            Takes::Messages => Brings::Messages(bring),
+            Takes::Reports => Brings::Reports(Hear::new(bring)),
+        };
+        Ok(Self { stream: config.stream.clone(), reading, brings })
+    }
+}
+
+#[async_trait]
+impl Intake for RedisIntake {
+    async fn run(&self, sink: &dyn Sink, stop: Stop) -> Result<(), IntakeError> {
+        self.reading.run(&Bringing { intake: self, sink }, stop).await;
+        Ok(())
+    }
+}
+
+/// Brings entries to the sink.
+struct Bringing<'a> {
+    intake: &'a RedisIntake,
+    sink: &'a dyn Sink,
+}
+
+#[async_trait]
+impl Taker for Bringing<'_> {
+    async fn take(&self, entries: Vec<Entry>) {
+        let input = |entry: &Entry| Input {
+            bytes: document(entry),
+            place: format!("redis:{}@{}", self.intake.stream, entry.id).into(),
+        };
+        let inputs: Vec<Input> = entries.iter().map(input).collect();
+        match &self.intake.brings {
+            Brings::Messages(bring) => bring.bring(self.sink, &inputs).await,
+            Brings::Reports(hear) => hear.hear(self.sink, &inputs).await,
+        }
+    }
+}
+
+/// Fields that stand for JSON, where each field of an entry is one of a message.
+const JSON_FIELDS: [&str; 5] = ["payload", "email", "attributes", "attempts", "max_attempts"];
+
+/// The JSON of an entry: that of its field `message`, of its only field, or an object of all its fields.
+fn document(entry: &Entry) -> Bytes {
+    if let Some(message) = entry.field("message") {
+        return message.clone();
+    }
+    if let [(_, only)] = &entry.fields[..] {
+        return only.clone();
+    }
+    let mut object = Map::new();
+    for (name, value) in &entry.fields {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let text = || Json::from(String::from_utf8_lossy(value));
+        let value = match JSON_FIELDS.contains(&name.as_str()) {
+            true => serde_json::from_slice(value).unwrap_or_else(|_| text()),
+            false => text(),
+        };
+        object.insert(name, value);
+    }
+    Json::Object(object).to_string().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_one_document_or_has_its_fields() {
+        let check = |fields: &[(&'static str, &'static str)], json: &str| {
+            let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
+            let fields = fields.iter().map(|(name, value)| (bytes(name), bytes(value))).collect();
+            assert_eq!(document(&Entry { id: "1-0".to_owned(), fields }), json);
+        };
+        check(&[("anything", "{\"route\":\"r\"}")], "{\"route\":\"r\"}");
+        check(&[("trace", "x"), ("message", "{}")], "{}");
+        check(
+            &[("attempts", "1"), ("key", "7"), ("payload", "{\"a\":1}")],
+            "{\"attempts\":1,\"key\":\"7\",\"payload\":{\"a\":1}}",
+        );
+        check(&[("payload", "plain"), ("route", "r")], "{\"payload\":\"plain\",\"route\":\"r\"}");
+        check(&[], "{}");
+    }
+}

@@ -1,0 +1,256 @@
+//! The Redis intake keeps the rules for intakes, against a real server; and goes on after it was killed, flushed, or left
+//! alone by another member.
+#![cfg(feature = "redis")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod cache;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use redeliver_conformance::intake::IntakeRig;
+use redeliver_conformance::intake::sink::{Answers, ScriptedSink};
+use redeliver_conformance::make;
+use redeliver_core::accept::NewMessage;
+use redeliver_core::{AttemptId, Content, Timestamp};
+use redeliver_engine::bring::Bring;
+use redeliver_engine::clock::{Clock, WallClock};
+use redeliver_engine::intake::Intake;
+use redeliver_engine::stop::stop_pair;
+use redeliver_servers::redis::RedisServer;
+use redeliver_transports::redis::{RedisIntake, RedisIntakeConfig, Takes};
+
+use cache::{run, server_config, until};
+
+static RIGS: AtomicU32 = AtomicU32::new(0);
+
+struct Rig {
+    intake: RedisIntake,
+    server: &'static RedisServer,
+    stream: String,
+}
+
+fn rig() -> Rig {
+    let server = RedisServer::shared();
+    let stream = format!("source-{}", RIGS.fetch_add(1, Ordering::Relaxed));
+    let intake = intake(server, &stream, "ann", Duration::from_secs(60));
+    Rig { intake, server, stream }
+}
+
+/// Anything that begins with `!` is no message.
+fn read(bytes: &[u8]) -> Result<NewMessage, String> {
+    match bytes.first() {
+        Some(b'!') => Err("as the story goes".to_owned()),
+        _ => Ok(NewMessage::new("retry", Content::of_bytes(bytes.to_vec()))),
+    }
+}
+
+fn bring(clock: Arc<dyn Clock>) -> Bring {
+    Bring {
+        name: "source".into(),
+        read: Arc::new(read),
+        rejects: "unreadable".into(),
+        bytes_max: 1 << 20,
+        clock,
+    }
+}
+
+fn intake(server: &RedisServer, stream: &str, consumer: &str, claim_after: Duration) -> RedisIntake {
+    let clock = WallClock::new(Timestamp::default());
+    let config = RedisIntakeConfig {
+        server: server_config(&server.url()),
+        stream: stream.to_owned(),
+        claim_after,
+        ..RedisIntakeConfig::default()
+    };
+    RedisIntake::new("source", &config, consumer, bring(clock.clone()), clock).unwrap()
+}
+
+/// How many entries of a stream nobody has acknowledged.
+fn unacknowledged(server: &RedisServer, stream: &str) -> usize {
+    let number = |text: String| text.parse::<usize>().unwrap();
+    if server.say(&["EXISTS", stream]) == "0" {
+        return 0;
+    }
+    let groups = server.say(&["XINFO", "GROUPS", stream]);
+    let lines: Vec<&str> = groups.lines().collect();
+    let value = |name: &str| {
+        let at = lines.iter().position(|line| *line == name)?;
+        lines[at + 1].parse::<usize>().ok()
+    };
+    match (value("lag"), value("pending")) {
+        (Some(lag), Some(pending)) => lag + pending,
+        _ => number(server.say(&["XLEN", stream])),
+    }
+}
+
+#[async_trait]
+impl IntakeRig for Rig {
+    fn intake(&self) -> &dyn Intake {
+        &self.intake
+    }
+
+    async fn put(&self, bytes: Bytes) {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        self.server.say(&["XADD", &self.stream, "*", "message", &text]);
+    }
+
+    async fn put_poison(&self) {
+        self.server.say(&["XADD", &self.stream, "*", "message", "!garbage"]);
+    }
+
+    async fn unacknowledged(&self) -> usize {
+        unacknowledged(self.server, &self.stream)
+    }
+
+    /// What nobody can read is brought to the sink, to be kept as dead.
+    async fn set_aside(&self) -> Vec<Bytes> {
+        Vec::new()
+    }
+}
+
+redeliver_conformance::intake_tests!(rig());
+
+/// Runs an intake beside a story.
+async fn fed(intake: &RedisIntake, sink: &ScriptedSink, story: impl Future<Output = ()>) {
+    let (stopper, stop) = stop_pair();
+    let told = async {
+        story.await;
+        stopper.stop();
+    };
+    let (ended, ()) = tokio::join!(intake.run(sink, stop), told);
+    ended.unwrap();
+}
+
+fn put(server: &RedisServer, stream: &str, text: &str) {
+    server.say(&["XADD", stream, "*", "message", text]);
+}
+
+#[test]
+fn a_server_that_was_flushed_is_read_from_its_new_beginning() {
+    run(async {
+        let server = RedisServer::start();
+        let intake = intake(&server, "failed", "ann", Duration::from_secs(60));
+        let sink = ScriptedSink::new(Answers::New);
+        let has = |text: &'static str| sink.taken().contains(&Bytes::from_static(text.as_bytes()));
+        fed(&intake, &sink, async {
+            put(&server, "failed", "before");
+            until("the first is taken", || has("before")).await;
+            server.flush();
+            put(&server, "failed", "after");
+            until("the second is taken", || has("after")).await;
+            until("it is acknowledged", || unacknowledged(&server, "failed") == 0).await;
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_server_that_was_killed_is_read_again_when_it_is_back() {
+    run(async {
+        let mut server = RedisServer::start();
+        let intake = intake(&server, "failed", "ann", Duration::from_secs(60));
+        let sink = ScriptedSink::new(Answers::New);
+        let has = |text: &'static str| sink.taken().contains(&Bytes::from_static(text.as_bytes()));
+        fed(&intake, &sink, async {
+            put(&server, "failed", "before");
+            until("the first is taken", || has("before")).await;
+            server.kill();
+            tokio::task::block_in_place(|| server.resume());
+            put(&server, "failed", "after");
+            until("the second is taken", || has("after")).await;
+            until("it is acknowledged", || unacknowledged(&server, "failed") == 0).await;
+        })
+        .await;
+    });
+}
+
+#[test]
+fn what_a_dead_member_left_behind_is_taken_over() {
+    run(async {
+        let server = RedisServer::shared();
+        server.say(&["XGROUP", "CREATE", "left", "redeliver", "0", "MKSTREAM"]);
+        for n in 0..30 {
+            put(server, "left", &format!("input {n}"));
+        }
+        // A member that is given all of it, and is never heard of again; one entry is deleted meanwhile.
+        let given = server.say(&["XREADGROUP", "GROUP", "redeliver", "bob", "STREAMS", "left", ">"]);
+        let first = given.lines().nth(1).unwrap().to_owned();
+        server.say(&["XDEL", "left", &first]);
+        let intake = intake(server, "left", "ann", Duration::from_millis(300));
+        let sink = ScriptedSink::new(Answers::New);
+        fed(&intake, &sink, async {
+            until("all is acknowledged", || {
+                server.say(&["XPENDING", "left", "redeliver"]).lines().next() == Some("0")
+            })
+            .await;
+        })
+        .await;
+        let taken = sink.taken();
+        for n in 1..30 {
+            let wanted = Bytes::from(format!("input {n}"));
+            assert_eq!(taken.iter().filter(|bytes| **bytes == wanted).count(), 1, "{n}");
+        }
+    });
+}
+
+#[test]
+fn two_members_share_what_comes() {
+    run(async {
+        let server = RedisServer::shared();
+        let (ann, bob) = (
+            intake(server, "shared", "ann", Duration::from_secs(60)),
+            intake(server, "shared", "bob", Duration::from_secs(60)),
+        );
+        let (first, second) = (ScriptedSink::new(Answers::New), ScriptedSink::new(Answers::New));
+        fed(
+            &ann,
+            &first,
+            fed(&bob, &second, async {
+                for n in 0..100 {
+                    put(server, "shared", &format!("input {n}"));
+                }
+                until("all is acknowledged", || unacknowledged(server, "shared") == 0).await;
+            }),
+        )
+        .await;
+        let mut all = [first.taken(), second.taken()].concat();
+        assert_eq!(all.len(), 100, "each is taken once");
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 100);
+    });
+}
+
+#[test]
+fn reports_reach_the_sink_and_what_is_none_is_kept_as_dead() {
+    run(async {
+        let server = RedisServer::shared();
+        let clock = WallClock::new(Timestamp::default());
+        let config = RedisIntakeConfig {
+            server: server_config(&server.url()),
+            stream: "reports".to_owned(),
+            takes: Takes::Reports,
+            ..RedisIntakeConfig::default()
+        };
+        let intake = RedisIntake::new("reports", &config, "ann", bring(clock.clone()), clock).unwrap();
+        let sink = ScriptedSink::new(Answers::Fails);
+        let attempt = AttemptId::of(&make::message(1)).to_string();
+        fed(&intake, &sink, async {
+            server.say(&["XADD", "reports", "*", "attempt_id", &attempt, "outcome", "delivered"]);
+            let json = format!(r#"{{"attempt_id": "{attempt}", "outcome": "failed", "error": "busy"}}"#);
+            put(server, "reports", &json);
+            put(server, "reports", "no report");
+            sink.called(1).await;
+            sink.answer(Answers::New);
+            until("all is acknowledged", || unacknowledged(server, "reports") == 0).await;
+        })
+        .await;
+        let words: Vec<&str> = sink.reports().iter().map(|report| report.outcome.name()).collect();
+        assert_eq!(words, ["delivered", "failed"]);
+        assert_eq!(sink.set_aside(), ["no report"]);
+    });
+}
