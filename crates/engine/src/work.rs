@@ -33,15 +33,17 @@ pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
         line.inline.open();
     }
     loop {
+        // One reading for a whole round: what comes due between two of them would be neither claimed nor slept for.
+        let now = engine.clock.now();
         if !stopping {
-            work.start_claims();
+            work.start_claims(now);
         }
         work.start_inline();
         work.start_applying();
         if stopping && work.is_idle() {
             return;
         }
-        let sleep = work.until_next_look();
+        let sleep = work.until_next_look(now);
         tokio::select! {
             biased;
             Some(done) = work.applying.next() => work.on_done(done),
@@ -110,8 +112,7 @@ impl<'a> Work<'a> {
     }
 
     /// Starts a claim in every lane that may have something due and has room for it.
-    fn start_claims(&mut self) {
-        let now = self.engine.clock.now();
+    fn start_claims(&mut self, now: Timestamp) {
         // What is claimed by one who may be judged dead is taken away again at once.
         let is_fresh = self.engine.life.is_fresh(self.engine.clock.uptime(), self.line.route.send_timeout);
         if !is_fresh || self.is_paused() {
@@ -244,8 +245,7 @@ impl<'a> Work<'a> {
     }
 
     /// How long there is surely nothing to do but wait for what is under way.
-    fn until_next_look(&self) -> Duration {
-        let now = self.engine.clock.now();
+    fn until_next_look(&self, now: Timestamp) -> Duration {
         let poll_at = self.polled_at.plus(self.engine.settings.poll_interval);
         let mut next = poll_at;
         for lane in Lane::ALL {
