@@ -111,9 +111,8 @@ async fn carry(engine: &Engine, line: &Line, held: &Held, envelope: &Envelope<'_
             }
         }
     }
-    let left = engine.life.carry_until(held.from, held.until()).saturating_sub(engine.clock.uptime());
-    let now = engine.clock.now();
-    if left <= within {
+    let (now, uptime) = (engine.clock.now(), engine.clock.uptime());
+    if !engine.life.may_start(held.from, held.until(), uptime, within) {
         return nothing_sent(now.plus(SHORT_WAIT), "the lease had too little left");
     }
     if envelope.message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
@@ -127,6 +126,21 @@ async fn carry(engine: &Engine, line: &Line, held: &Held, envelope: &Envelope<'_
         result = carrying => result.unwrap_or_else(|_| {
             Outcome::Failed(Failure::new("the transport panicked; this is a bug in it").with_code("PANIC"))
         }),
-        () = engine.clock.sleep(within) => Outcome::Lost { reason: "no answer in time".into() },
+        reason = given_up(engine, held, uptime + within) => Outcome::Lost { reason: reason.into() },
+    }
+}
+
+/// Ends at this uptime, or when others may soon take what an instance carries that they no longer hear of. Says why.
+async fn given_up(engine: &Engine, held: &Held, at: Duration) -> &'static str {
+    loop {
+        let uptime = engine.clock.uptime();
+        if uptime >= at {
+            return "no answer in time";
+        }
+        let until = engine.life.carry_until(held.from, at).min(at);
+        if until <= uptime {
+            return "the store has not heard of this instance for too long";
+        }
+        engine.clock.sleep(until - uptime).await;
     }
 }

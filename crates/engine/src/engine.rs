@@ -135,8 +135,7 @@ impl Engine {
         settings: Settings,
         lines: Vec<Line>,
     ) -> Self {
-        let send_timeout_max = lines.iter().map(|line| line.route.send_timeout).max().unwrap_or_default();
-        let life = Life::new(settings.heartbeat, send_timeout_max);
+        let life = Life::new(settings.heartbeat);
         Self {
             instance: clock.instance_id(),
             store,

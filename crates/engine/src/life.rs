@@ -26,16 +26,18 @@ struct Pulse {
 
 /// The shortest time without a heartbeat after which an instance stops carrying.
 const LIMIT_MIN: Duration = Duration::from_secs(10);
+/// Heartbeats that may fail before that.
+const BEATS_MIN: u32 = 3;
 /// What is kept between an instance's own limit and the moment others take its messages.
 const MARGIN: Duration = Duration::from_secs(2);
 
 impl Life {
-    pub(crate) fn new(heartbeat: Duration, send_timeout_max: Duration) -> Self {
-        let limit = LIMIT_MIN.max(send_timeout_max + heartbeat * 2 + MARGIN);
-        Self { pulse: Mutex::default(), limit }
+    pub(crate) fn new(heartbeat: Duration) -> Self {
+        Self { pulse: Mutex::default(), limit: LIMIT_MIN.max(heartbeat * BEATS_MIN + MARGIN) }
     }
 
-    /// Uptime until which a carrying may last that starts now, under a lease of this begin and end.
+    /// Uptime until which a carrying may last, under a lease of this begin and end. Each heartbeat that the store
+    /// confirms moves it on.
     pub(crate) fn carry_until(&self, lease_from: Duration, lease_until: Duration) -> Duration {
         let Pulse { beat_at, void_before } = *self.pulse();
         if planted::is(Bug::CarriesAfterHeartbeatLimit) {
@@ -49,7 +51,20 @@ impl Life {
 
     /// Whether a claim made now could be carried at all.
     pub(crate) fn is_fresh(&self, uptime: Duration, send_timeout: Duration) -> bool {
-        self.carry_until(uptime, Duration::MAX) > uptime + send_timeout
+        self.may_start(uptime, Duration::MAX, uptime, send_timeout)
+    }
+
+    /// Whether a carrying of at most `within` may start at this uptime, under a lease of this begin and end. The lease
+    /// must last to its end. A long one may count on some of the heartbeats to come, and is given up without them.
+    pub(crate) fn may_start(
+        &self,
+        lease_from: Duration,
+        lease_until: Duration,
+        uptime: Duration,
+        within: Duration,
+    ) -> bool {
+        let lasts = lease_until > uptime + within || planted::is(Bug::NoSelfFence);
+        lasts && self.carry_until(lease_from, Duration::MAX) > uptime + within.min(self.limit / 2)
     }
 
     /// How long after its last heartbeat others may take this instance's messages.
@@ -77,5 +92,48 @@ impl Engine {
         self.store.beat(self.instance, self.clock.now(), self.life.silent_max()).await?;
         self.life.confirmed(sent_at, self.clock.uptime());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(1_000 + seconds)
+    }
+
+    /// Heard of at this time, and given half a minute for a carrying under a lease of two minutes.
+    fn may_start(beat_at: u64, now: u64) -> bool {
+        let life = Life::new(Duration::from_secs(2));
+        life.confirmed(at(beat_at), at(beat_at));
+        life.may_start(at(beat_at), at(now + 120), at(now), Duration::from_secs(30))
+    }
+
+    #[test]
+    fn a_long_carrying_starts_while_the_last_heartbeat_is_fresh_and_ends_by_its_limit() {
+        assert!(may_start(0, 0));
+        assert!(may_start(0, 4));
+        assert!(!may_start(0, 5), "half of the limit is over");
+        let life = Life::new(Duration::from_secs(2));
+        life.confirmed(at(0), at(0));
+        assert_eq!(life.carry_until(at(0), at(30)), at(10));
+        life.confirmed(at(8), at(9));
+        assert_eq!(life.carry_until(at(0), at(30)), at(18), "a heartbeat gives it more time");
+        assert_eq!(life.carry_until(at(0), at(12)), at(12), "but never more than it was allowed");
+    }
+
+    #[test]
+    fn a_lease_must_outlast_what_starts_under_it() {
+        let life = Life::new(Duration::from_secs(2));
+        life.confirmed(at(0), at(0));
+        let within = Duration::from_secs(30);
+        assert!(life.may_start(at(0), at(31), at(0), within));
+        assert!(!life.may_start(at(0), at(30), at(0), within));
+    }
+
+    #[test]
+    fn others_have_the_messages_of_a_dead_instance_within_fifteen_seconds() {
+        assert!(Life::new(Duration::from_secs(2)).silent_max() <= Duration::from_secs(13));
     }
 }

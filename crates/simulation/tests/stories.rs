@@ -312,6 +312,17 @@ fn a_transport_that_panics_fails_one_message_and_no_other() {
 }
 
 #[test]
+fn a_long_carrying_goes_on_for_as_long_as_the_store_hears_of_its_instance() {
+    let patient = Route { send_timeout: seconds(30), lease: seconds(120), ..route() };
+    let mut stage = Stage::new(patient, |_| (seconds(29), delivered()));
+    let ids = stage.accept(vec![to("a")]);
+    stage.pass(seconds(31));
+    let message = stage.message(&ids[0]);
+    assert_eq!((message.state.name(), message.attempts), ("delivered", 1));
+    assert_eq!(stage.log().carryings.len(), 1);
+}
+
+#[test]
 fn a_transport_that_never_answers_is_given_up_and_its_try_repeated_under_the_same_id() {
     let mut stage = Stage::new(route(), |carrying| match carrying.message.unconfirmed {
         0 => (seconds(1_000), delivered()),
