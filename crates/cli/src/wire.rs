@@ -6,6 +6,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use redeliver_core::{Name, Timestamp};
 use redeliver_engine::access::Access;
+#[cfg(feature = "redis")]
+use redeliver_engine::bring::Bring;
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::emit::{Observer, Telemetry};
 use redeliver_engine::gate::Gate;
@@ -16,6 +18,8 @@ use redeliver_engine::store::Store;
 use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line};
 use redeliver_gates::eligibility::EligibilityGate;
+#[cfg(feature = "redis")]
+use redeliver_server::api::messages::read_message;
 use redeliver_stores::adopted::Rows;
 use redeliver_stores::mapping::Mapping;
 use redeliver_stores::notes::{MemoryNotes, Notes};
@@ -29,6 +33,8 @@ use redeliver_stores::{Durability as SqliteDurability, OpenError, OpenOptions, P
 use redeliver_transports::rabbitmq::{
     RabbitmqConfig, RabbitmqIntake, RabbitmqIntakeConfig, RabbitmqTransport,
 };
+#[cfg(feature = "redis")]
+use redeliver_transports::redis::{RedisIntake, RedisTransport};
 use redeliver_transports::scripted::ScriptedTransport;
 use redeliver_transports::smtp::SmtpTransport;
 
@@ -153,7 +159,8 @@ fn gates(config: &RouteConfig, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Arc
 }
 
 /// What feeds messages in, under its name.
-pub fn intakes(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<(Name, Arc<dyn Intake>)>> {
+pub fn intakes(config: &Config, engine: &Engine) -> anyhow::Result<Vec<(Name, Arc<dyn Intake>)>> {
+    let clock = engine.clock();
     let intake = |(name, own): (&Name, &IntakeConfig)| match own {
         IntakeConfig::Rabbitmq(own) => {
             // Word of the dead may have to wait for its first connection; its queue is there from the start.
@@ -165,6 +172,21 @@ pub fn intakes(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<(N
             });
             let own = RabbitmqIntakeConfig { queues: queues.flatten().collect(), ..(**own).clone() };
             let intake = RabbitmqIntake::new(name.clone(), own, Arc::clone(clock));
+            let intake = intake.map_err(|wrong| anyhow!("intake {name}: {wrong}"))?;
+            Ok((name.clone(), Arc::new(intake) as Arc<dyn Intake>))
+        }
+        #[cfg(feature = "redis")]
+        IntakeConfig::Redis(own) => {
+            let workspace = own.workspace.clone();
+            let bring = Bring {
+                name: name.clone(),
+                read: Arc::new(move |bytes| read_message(bytes, workspace.clone())),
+                rejects: own.rejects.clone(),
+                bytes_max: own.message_bytes_max,
+                clock: Arc::clone(clock),
+            };
+            let consumer = engine.instance().to_string();
+            let intake = RedisIntake::new(name.clone(), own, &consumer, bring, Arc::clone(clock));
             let intake = intake.map_err(|wrong| anyhow!("intake {name}: {wrong}"))?;
             Ok((name.clone(), Arc::new(intake) as Arc<dyn Intake>))
         }
@@ -305,6 +327,11 @@ fn transport(
             let queues = if own.declare { dead_letter_queues(name, config) } else { Vec::new() };
             let transport =
                 RabbitmqTransport::new(name.clone(), RabbitmqConfig { queues, ..(**own).clone() }, clock);
+            Ok(Arc::new(transport.map_err(|wrong| anyhow!("transport {name}: {wrong}"))?))
+        }
+        #[cfg(feature = "redis")]
+        TransportConfig::Redis(config) => {
+            let transport = RedisTransport::new(name.clone(), (**config).clone(), clock);
             Ok(Arc::new(transport.map_err(|wrong| anyhow!("transport {name}: {wrong}"))?))
         }
         TransportConfig::Scripted(config) => {

@@ -12,6 +12,7 @@ use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Lane, Policy, Route};
 use redeliver_gates::eligibility::{EligibilityConfig, Template};
 use redeliver_transports::rabbitmq::RabbitmqIntakeConfig;
+use redeliver_transports::redis::RedisIntakeConfig;
 use redeliver_transports::scripted::ScriptedConfig;
 
 const EXAMPLE: &str = include_str!("../../../redeliver.example.toml");
@@ -57,17 +58,38 @@ fn the_example_is_the_default_config_with_its_routes() {
         rejects: "dead".into(),
         ..RabbitmqIntakeConfig::default()
     };
+    let alerts = RouteConfig {
+        route: Route::new("alerts", "redis", doubling.clone()),
+        policies: [(); 4].map(|()| "doubling".into()),
+        eligibility: None,
+    };
+    let redis = RedisIntakeConfig {
+        stream: "notifications.failed".to_owned(),
+        rejects: "dead".into(),
+        ..RedisIntakeConfig::default()
+    };
     let expected = Config {
         transports: [
             ("rabbitmq".into(), TransportConfig::Rabbitmq(Box::default())),
+            ("redis".into(), TransportConfig::Redis(Box::default())),
             ("script".into(), TransportConfig::Scripted(ScriptedConfig::default())),
             ("smtp".into(), TransportConfig::Smtp(Box::default())),
         ]
         .into(),
         policies: [("steps".into(), steps), ("doubling".into(), doubling)].into(),
         tables: [("email-log".into(), TableConfig::default())].into(),
-        routes: [("email".into(), email), ("dead".into(), dead), ("orders".into(), orders)].into(),
-        intakes: [("retry".into(), IntakeConfig::Rabbitmq(Box::new(retry)))].into(),
+        routes: [
+            ("email".into(), email),
+            ("dead".into(), dead),
+            ("orders".into(), orders),
+            ("alerts".into(), alerts),
+        ]
+        .into(),
+        intakes: [
+            ("retry".into(), IntakeConfig::Rabbitmq(Box::new(retry))),
+            ("redis".into(), IntakeConfig::Redis(Box::new(redis))),
+        ]
+        .into(),
         ..Config::default()
     };
     let loaded = loaded();

@@ -40,8 +40,12 @@ fn ours(config: &Config) -> Vec<(BrokerConfig, Vec<String>)> {
         None => all.push((broker.clone(), queues.into_iter().collect())),
     };
     for intake in config.intakes.values() {
-        let IntakeConfig::Rabbitmq(intake) = intake;
-        add(&intake.broker, vec![intake.queue.clone()]);
+        match intake {
+            IntakeConfig::Rabbitmq(intake) => add(&intake.broker, vec![intake.queue.clone()]),
+            // A stream is made by whoever reads it.
+            #[cfg(feature = "redis")]
+            IntakeConfig::Redis(_) => {}
+        }
     }
     for (name, transport) in &config.transports {
         if let TransportConfig::Rabbitmq(transport) = transport {

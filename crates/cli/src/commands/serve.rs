@@ -72,12 +72,16 @@ async fn serve(
     }
     let (engine, access) = wire_with_access(config, Arc::new(Telemetry), clock).await?;
     emit::begin(engine.routes());
-    let retry_routes = config.intakes.values().map(|IntakeConfig::Rabbitmq(intake)| intake.route.clone());
+    let retry_routes = config.intakes.values().filter_map(|intake| match intake {
+        IntakeConfig::Rabbitmq(intake) => Some(intake.route.clone()),
+        #[cfg(feature = "redis")]
+        IntakeConfig::Redis(_) => None,
+    });
     let metrics = metrics.with_retry_routes(retry_routes);
     let http = Http::open(config, &engine, access, metrics).await?;
     tell_start(config, &engine);
     http.tell_start();
-    let intakes = intakes(config, engine.clock())?;
+    let intakes = intakes(config, &engine)?;
     let (stopper, stop) = stop_pair();
     let answering = http.answer(stop.clone());
     let running = async {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use redeliver_core::Name;
 use redeliver_transports::rabbitmq::RabbitmqIntakeConfig;
+#[cfg(feature = "redis")]
+use redeliver_transports::redis::RedisIntakeConfig;
 
 use super::problem::did_you_mean;
 use super::reader::Reader;
@@ -16,12 +18,19 @@ use super::transports::{broker, flag, short};
 pub enum IntakeConfig {
     /// `kind = "rabbitmq"`: takes what comes to a queue.
     Rabbitmq(Box<RabbitmqIntakeConfig>),
+    /// `kind = "redis"`: takes what comes to a stream.
+    #[cfg(feature = "redis")]
+    Redis(Box<RedisIntakeConfig>),
 }
 
 /// Reads the settings of one kind.
 type ReadKind = fn(&Reader<'_>, &BTreeMap<Name, RouteConfig>) -> IntakeConfig;
 
-const KINDS: &[(&str, ReadKind)] = &[("rabbitmq", rabbitmq)];
+const KINDS: &[(&str, ReadKind)] = &[
+    ("rabbitmq", rabbitmq),
+    #[cfg(feature = "redis")]
+    ("redis", super::redis::intake),
+];
 
 pub(super) fn read(reader: &Reader<'_>, routes: &BTreeMap<Name, RouteConfig>) -> IntakeConfig {
     reader.require("kind", "kind = \"rabbitmq\"");
@@ -59,7 +68,7 @@ fn rabbitmq(reader: &Reader<'_>, routes: &BTreeMap<Name, RouteConfig>) -> Intake
     }))
 }
 
-fn known_route(node: &Node, routes: &BTreeMap<Name, RouteConfig>) -> Result<Name, String> {
+pub(super) fn known_route(node: &Node, routes: &BTreeMap<Name, RouteConfig>) -> Result<Name, String> {
     let text = node.text()?;
     if routes.contains_key(text.as_str()) {
         return Ok(text.into());

@@ -13,6 +13,8 @@ mod policies;
 pub mod problem;
 pub mod profiles;
 mod reader;
+#[cfg(feature = "redis")]
+mod redis;
 mod routes;
 mod source;
 mod store;

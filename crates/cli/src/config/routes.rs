@@ -45,6 +45,9 @@ struct Way {
     weight: u32,
 }
 
+/// Where the priority stands in a target.
+const PRIORITY: &str = "{priority}";
+
 /// A lease is renewed after a third of its time, so a carrying must fit into that.
 const SEND_TIMEOUTS_PER_LEASE: u32 = 3;
 
@@ -74,8 +77,8 @@ fn read_one(name: &Name, reader: &Reader<'_>, parts: &Parts<'_>) -> RouteConfig 
         })
     });
     let route = Route {
-        lanes: ways.each_ref().map(|way| way.travel(parts)),
-        ..Route::new(name.clone(), way.transport.clone(), way.travel(parts).policy)
+        lanes: Lane::ALL.map(|lane| ways[lane as usize].travel(Some(lane), parts)),
+        ..Route::new(name.clone(), way.transport.clone(), way.travel(None, parts).policy)
     };
     let table = reader.get("table", None, |node| match node.text()?.as_str() {
         "" => Ok(None),
@@ -135,11 +138,16 @@ impl Way {
         }
     }
 
-    fn travel(&self, parts: &Parts<'_>) -> Travel {
+    /// How a lane travels. A target may have a place for its priority.
+    fn travel(&self, lane: Option<Lane>, parts: &Parts<'_>) -> Travel {
+        let fill = |target: &Name| match lane {
+            Some(lane) => target.replace(PRIORITY, lane.name()).into(),
+            None => target.clone(),
+        };
         let policy = parts.policies.get(&self.policy);
         Travel {
             transport: self.transport.clone(),
-            target: self.target.clone(),
+            target: self.target.as_ref().map(fill),
             policy: policy.map_or_else(policies::stand_in, |found| found.value.clone()),
             weight: self.weight,
         }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use redeliver_transports::rabbitmq::{Broker, BrokerConfig, OnConfirm, RabbitmqConfig};
+#[cfg(feature = "redis")]
+use redeliver_transports::redis::RedisConfig;
 use redeliver_transports::scripted::{Script, ScriptedConfig, Step};
 use redeliver_transports::smtp::{Server, SmtpConfig, Tls, parse_mailbox};
 
@@ -15,6 +17,9 @@ use super::value::{HOUR, MS, SECOND};
 pub enum TransportConfig {
     /// `kind = "rabbitmq"`: publishes to the queues of a broker.
     Rabbitmq(Box<RabbitmqConfig>),
+    /// `kind = "redis"`: writes to the streams, lists or sorted sets of a server.
+    #[cfg(feature = "redis")]
+    Redis(Box<RedisConfig>),
     /// `kind = "scripted"`: does what its script says and never leaves the process.
     Scripted(ScriptedConfig),
     /// `kind = "smtp"`: hands mails to a mail server.
@@ -26,6 +31,8 @@ impl TransportConfig {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Rabbitmq(_) => "rabbitmq",
+            #[cfg(feature = "redis")]
+            Self::Redis(_) => "redis",
             Self::Scripted(_) => "scripted",
             Self::Smtp(_) => "smtp",
         }
@@ -36,7 +43,13 @@ impl TransportConfig {
 type ReadKind = fn(&Reader<'_>) -> TransportConfig;
 
 /// The kinds and how each is read.
-const KINDS: &[(&str, ReadKind)] = &[("rabbitmq", rabbitmq), ("scripted", scripted), ("smtp", smtp)];
+const KINDS: &[(&str, ReadKind)] = &[
+    ("rabbitmq", rabbitmq),
+    #[cfg(feature = "redis")]
+    ("redis", super::redis::transport),
+    ("scripted", scripted),
+    ("smtp", smtp),
+];
 
 pub(super) fn read(reader: &Reader<'_>) -> TransportConfig {
     reader.require("kind", "kind = \"smtp\"");
@@ -123,7 +136,10 @@ fn smtp(reader: &Reader<'_>) -> TransportConfig {
 }
 
 /// A text with a grammar of its own; the empty text is none.
-fn text_or_empty<T>(node: &Node, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+pub(super) fn text_or_empty<T>(
+    node: &Node,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
     if node.text()?.is_empty() {
         return Ok(None);
     }

@@ -10,7 +10,7 @@ mod read;
 pub mod report;
 pub mod submit;
 
-pub use read::check_workspace;
+pub use read::{check_workspace, read_message};
 use redeliver_core::{Message, MessageId};
 
 use crate::Server;

@@ -7,7 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::email::Email;
-use redeliver_core::{Content, Failure, Lane, Timestamp};
+use redeliver_core::{Content, Failure, Lane, Name, Timestamp};
+use redeliver_engine::access::Role;
 use serde_json::Number;
 
 use crate::auth::Caller;
@@ -41,6 +42,21 @@ pub(super) enum HeaderKey<'a> {
     One(&'a str),
     /// What the keys of many begin with, where they have none: each goes on with its place.
     Many(&'a str, u64),
+}
+
+/// Reads one message that came by a broker, as `POST /v1/messages` would; an error names each field and what is wrong
+/// with it. Only what is for this workspace is taken, if there is one.
+pub fn read_message(bytes: &[u8], workspace: Option<Name>) -> Result<NewMessage, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let caller = Caller { name: "broker".into(), workspace, role: Role::Sender, key: None };
+    // Whether there is such a route, whoever takes it will say.
+    message(text, HeaderKey::None, &caller, |_| true).map_err(|problem| match problem.errors.as_slice() {
+        [] => problem.detail,
+        errors => {
+            let said = errors.iter().map(|wrong| format!("{} {}", wrong.field, wrong.problem));
+            said.collect::<Vec<_>>().join("; ")
+        }
+    })
 }
 
 /// Reads one message.
