@@ -1,10 +1,11 @@
 //! The broker as it is written in a config.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::amqp::wire::SHORT_BYTES_MAX;
+pub use crate::address::Secret;
+use crate::address::{parse_address, parse_login, show_address, unescape};
 
 /// How a broker is come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,22 +92,6 @@ pub struct Broker {
     pub virtual_host: String,
 }
 
-/// A text that is never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    pub(super) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"***\"")
-    }
-}
-
 impl Broker {
     /// Reads `amqp://user:password@host:5672/virtual-host`, or `amqps://`. Without a login it is `guest`, as with other
     /// clients; without a virtual host it is `/`.
@@ -142,73 +127,24 @@ impl Broker {
             Some((login, address)) => (Some(login), address),
             None => (None, rest),
         };
-        let (user, password) = login.map_or_else(|| Ok(("guest".into(), "guest".into())), parse_login)?;
+        let guest = || Ok(("guest".to_owned(), Secret::new("guest")));
+        let (user, password) = login.map_or_else(guest, parse_login)?;
         let (host, port) = parse_address(address)?;
         if virtual_host.len() > SHORT_BYTES_MAX {
             return Err(format!("a virtual host has at most {SHORT_BYTES_MAX} bytes"));
         }
         let port = port.unwrap_or(usual_port);
-        Ok(Self { host, port, tls, user, password: Secret(password), virtual_host })
+        Ok(Self { host, port, tls, user, password, virtual_host })
     }
 
     /// The broker as people know it, without its login.
     pub fn name(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let address = show_address(&self.host, self.port);
         match self.virtual_host.as_str() {
-            "/" => format!("{host}:{}", self.port),
-            other => format!("{host}:{}/{other}", self.port),
+            "/" => address,
+            other => format!("{address}/{other}"),
         }
     }
-}
-
-fn parse_login(text: &str) -> Result<(String, String), String> {
-    let wrong = || "a login is written user:password, with % and two digits for what is no letter".to_owned();
-    let (user, password) = text.split_once(':').ok_or_else(wrong)?;
-    let (user, password) = (unescape(user).ok_or_else(wrong)?, unescape(password).ok_or_else(wrong)?);
-    match user.is_empty() || user.contains('\0') || password.contains('\0') {
-        true => Err(wrong()),
-        false => Ok((user, password)),
-    }
-}
-
-fn parse_address(text: &str) -> Result<(String, Option<u16>), String> {
-    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, rest)) => (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some("?"))),
-        None => match text.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        },
-    };
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
-    if host.is_empty() || !host.chars().all(fits) {
-        return Err("the host is missing, or no name of one".to_owned());
-    }
-    let port = match port {
-        None => None,
-        Some(port) => match port.parse::<u16>() {
-            Ok(port) if port > 0 => Some(port),
-            _ => return Err("the port must be a number from 1 to 65535".to_owned()),
-        },
-    };
-    Ok((host.to_owned(), port))
-}
-
-/// A text with its `%41` read as what they stand for.
-fn unescape(text: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        let [high, low, after @ ..] = rest else { return None };
-        bytes.push(u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

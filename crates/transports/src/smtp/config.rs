@@ -1,10 +1,12 @@
 //! The SMTP server as it is written in a config.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use redeliver_core::email::{Mailbox, check_address};
+
+pub use crate::address::Secret;
+use crate::address::{parse_address, parse_login, show_address};
 
 /// How mails are handed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,27 +88,6 @@ pub struct Login {
     pub password: Secret,
 }
 
-/// A text that is never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// A secret with this text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    pub(super) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"***\"")
-    }
-}
-
 impl SmtpConfig {
     /// How the connection is encrypted.
     pub fn tls(&self) -> Tls {
@@ -150,7 +131,10 @@ impl Server {
                 .to_owned());
         }
         let (login, address) = match rest.rsplit_once('@') {
-            Some((login, address)) => (Some(parse_login(login)?), address),
+            Some((login, address)) => {
+                let (user, password) = parse_login(login)?;
+                (Some(Login { user, password }), address)
+            }
             None => (None, rest),
         };
         let (tls, usual_port) = match (scheme.to_ascii_lowercase().as_str(), &login) {
@@ -165,10 +149,7 @@ impl Server {
 
     /// The server as people know it, without its login.
     pub fn name(&self) -> String {
-        match self.host.contains(':') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
-        }
+        show_address(&self.host, self.port)
     }
 }
 
@@ -189,56 +170,6 @@ pub fn parse_mailbox(text: &str) -> Result<Mailbox, String> {
         }
         _ => Ok(mailbox),
     }
-}
-
-fn parse_login(text: &str) -> Result<Login, String> {
-    let wrong = || "a login is written user:password, with % and two digits for what is no letter".to_owned();
-    let (user, password) = text.split_once(':').ok_or_else(wrong)?;
-    let (user, password) = (unescape(user).ok_or_else(wrong)?, unescape(password).ok_or_else(wrong)?);
-    if user.is_empty() || user.contains('\0') || password.contains('\0') {
-        return Err(wrong());
-    }
-    Ok(Login { user, password: Secret(password) })
-}
-
-fn parse_address(text: &str) -> Result<(String, Option<u16>), String> {
-    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, rest)) => (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some("?"))),
-        None => match text.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        },
-    };
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
-    if host.is_empty() || !host.chars().all(fits) {
-        return Err("the host is missing, or no name of one".to_owned());
-    }
-    let port = match port {
-        None => None,
-        Some(port) => match port.parse::<u16>() {
-            Ok(port) if port > 0 => Some(port),
-            _ => return Err("the port must be a number from 1 to 65535".to_owned()),
-        },
-    };
-    Ok((host.to_owned(), port))
-}
-
-/// A text with its `%41` read as what they stand for.
-fn unescape(text: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        let [high, low, after @ ..] = rest else { return None };
-        bytes.push(u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
