@@ -99,8 +99,15 @@ impl Place {
         command
     }
 
-    /// Starts the server, and waits until it answers.
+    /// Starts the server, and waits until it carries.
     pub fn serve(&self) -> Server {
+        let server = self.start();
+        until("the server carries", || server.get("/readyz").json["carrying"] == true);
+        server
+    }
+
+    /// Starts the server, and waits until it answers.
+    pub fn start(&self) -> Server {
         let mut command = self.command(&["serve"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -122,9 +129,7 @@ impl Place {
         let http = reqwest::blocking::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
         let clock = clock.exists().then_some(clock);
         let reader = Some(reader);
-        let server = Server { child, url, log, reader, clock, _dir: Arc::clone(&self.dir), http };
-        until("the server carries", || server.get("/readyz").json["carrying"] == true);
-        server
+        Server { child, url, log, reader, clock, _dir: Arc::clone(&self.dir), http }
     }
 }
 

@@ -9,7 +9,7 @@ pub mod sink;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args as ArgGroup, Parser, Subcommand};
+use clap::{Args as ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::config::{StoreUrl, profiles};
@@ -128,9 +128,21 @@ pub struct ServeArgs {
     /// Which config.
     #[command(flatten)]
     pub config: ConfigArgs,
+    /// What to do: carry what is due (scheduler), or send the mails that were handed off (sender)
+    #[arg(long, value_enum, default_value_t = Role::Scheduler)]
+    pub role: Role,
     /// A file that says what time it is, for trying out what takes hours: the time stands still until it says a later one
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub clock: Option<PathBuf>,
+}
+
+/// Which half of the work `redeliver serve` does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Carries what is due on every route, and takes what comes in.
+    Scheduler,
+    /// Sends the mails of applications' tables that were handed off to it.
+    Sender,
 }
 
 /// `redeliver demo`

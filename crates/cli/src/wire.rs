@@ -14,6 +14,8 @@ use redeliver_engine::gate::Gate;
 use redeliver_engine::hand_off::HandOff;
 use redeliver_engine::intake::Intake;
 use redeliver_engine::memory::MemoryStore;
+use redeliver_engine::sender::{Pace, Sender};
+use redeliver_engine::stop::Stop;
 use redeliver_engine::store::Store;
 use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line};
@@ -31,7 +33,7 @@ use redeliver_stores::sqlite::table::SqliteTable;
 use redeliver_stores::table::{Beside, TableStore};
 use redeliver_stores::{Durability as SqliteDurability, OpenError, OpenOptions, Postgres, Role, Sqlite};
 use redeliver_transports::rabbitmq::{
-    RabbitmqConfig, RabbitmqIntake, RabbitmqIntakeConfig, RabbitmqTransport,
+    RabbitmqConfig, RabbitmqIntake, RabbitmqIntakeConfig, RabbitmqTransport, Takes,
 };
 #[cfg(feature = "redis")]
 use redeliver_transports::redis::{RedisIntake, RedisTransport};
@@ -192,6 +194,82 @@ pub fn intakes(config: &Config, engine: &Engine) -> anyhow::Result<Vec<(Name, Ar
         }
     };
     config.intakes.iter().map(intake).collect()
+}
+
+/// A sender, and what brings to it what was handed off.
+pub struct Sending {
+    /// The table's name.
+    pub name: Name,
+    /// What brings.
+    pub intake: Arc<dyn Intake>,
+    /// What sends.
+    pub sender: Arc<Sender>,
+}
+
+/// An engine that carries nothing, who may come in, and a sender for each table whose mails can be found.
+pub async fn wire_senders(
+    config: &Config,
+    observer: Arc<dyn Observer>,
+    clock: Option<Arc<dyn Clock>>,
+    stop: &Stop,
+) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>, Vec<Sending>)> {
+    let opened = open_store(&config.store, Role::Client).await?;
+    let engine = engine(config, &opened, Arc::clone(&observer), clock.clone()).await?;
+    let mut senders = Vec::new();
+    for table in tables(config, &opened, clock.is_some()).await? {
+        let name = table.mapping().name.clone();
+        let wrong = |why: String| anyhow!("table {name}: {why}");
+        if table.mapping().mail.is_some() {
+            table.check_mails().await.map_err(|error| wrong(format!("its mails cannot be read: {error}")))?;
+            let route =
+                engine.route(&table.mapping().route).ok_or_else(|| wrong("it has no route".to_owned()))?;
+            senders.push(sending(config, table, route, (engine.clock(), &observer), stop).map_err(wrong)?);
+        }
+    }
+    if senders.is_empty() {
+        return Err(anyhow!(
+            "there is no table to send mails of: say where they are (tables.NAME.mail.to, .subject, .text, .html)"
+        ));
+    }
+    Ok((engine, opened.access, senders))
+}
+
+fn sending(
+    config: &Config,
+    table: TableStore,
+    route: &redeliver_core::Route,
+    (clock, observer): (&Arc<dyn Clock>, &Arc<dyn Observer>),
+    stop: &Stop,
+) -> Result<Sending, String> {
+    let name = table.mapping().name.clone();
+    let mail = config.tables.get(&name).map(|table| table.mail.clone()).unwrap_or_default();
+    let by = config.transports.get(&mail.transport);
+    let by = by.ok_or_else(|| format!("mail.transport names no transport \"{}\"", mail.transport))?;
+    let by = transport(&mail.transport, by, config, clock).map_err(|error| error.to_string())?;
+    if let Some(lacks) = by.lacks() {
+        return Err(lacks.to_string());
+    }
+    let travel = route.travel(redeliver_core::Lane::Medium);
+    let (Some(TransportConfig::Rabbitmq(broker)), Some(queue)) =
+        (config.transports.get(&travel.transport), travel.target.as_deref())
+    else {
+        return Err(format!("route {} hands its rows to no queue of a broker", route.name));
+    };
+    let intake = RabbitmqIntakeConfig {
+        broker: broker.broker.clone(),
+        queue: queue.to_owned(),
+        takes: Takes::HandOffs,
+        route: route.name.clone(),
+        rejects: route.name.clone(),
+        prefetch: mail.concurrency_max,
+        declare: broker.declare,
+        ..RabbitmqIntakeConfig::default()
+    };
+    let intake = RabbitmqIntake::new(name.clone(), intake, Arc::clone(clock))?;
+    let pace = Pace { lease: mail.lease, send_timeout: mail.send_timeout };
+    let told = (Arc::clone(clock), Arc::clone(observer));
+    let sender = Sender::new(Arc::new(table), by, route.clone(), told, pace, stop.clone());
+    Ok(Sending { name, intake: Arc::new(intake), sender: Arc::new(sender) })
 }
 
 /// What takes a row from its table hands it to the application's own sender.

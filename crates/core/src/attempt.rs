@@ -20,6 +20,9 @@ pub struct AttemptId {
 }
 
 impl AttemptId {
+    /// The header by which it travels.
+    pub const HEADER: &str = "x-redeliver-attempt-id";
+
     /// The name of the try that the message has before it, or is in the middle of.
     pub fn of(message: &Message) -> Self {
         Self { message: message.id.clone(), generation: message.generation, attempt: message.next_attempt() }

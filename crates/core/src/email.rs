@@ -124,6 +124,27 @@ impl From<Mailbox> for Written {
     }
 }
 
+impl Mailbox {
+    /// Reads `ada@example.org` or `Ada Lovelace <ada@example.org>`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let mailbox = match text.strip_suffix('>').and_then(|text| text.split_once('<')) {
+            Some((name, address)) => {
+                let name = name.trim().trim_matches('"');
+                Self { address: address.to_owned(), name: (!name.is_empty()).then(|| name.to_owned()) }
+            }
+            None => Self { address: text.to_owned(), name: None },
+        };
+        check_address(&mailbox.address).map_err(|wrong| format!("the address {wrong}"))?;
+        match &mailbox.name {
+            Some(name) if name.chars().any(char::is_control) => {
+                Err("the name has a control character".to_owned())
+            }
+            _ => Ok(mailbox),
+        }
+    }
+}
+
 /// What is wrong with an e-mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmailProblem {

@@ -24,6 +24,7 @@ pub mod operate;
 mod prune;
 mod reap;
 mod run;
+pub mod sender;
 pub mod span;
 pub mod stop;
 pub mod store;

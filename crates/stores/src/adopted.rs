@@ -7,6 +7,8 @@ use async_trait::async_trait;
 use redeliver_core::Timestamp;
 use redeliver_engine::store::{Applied, StoreError};
 
+use crate::mails::Fields;
+
 /// A time in microseconds since 1970: what a row's lock is compared by, to the last digit.
 pub type Micros = i64;
 
@@ -147,6 +149,9 @@ pub trait Rows: Send + Sync + 'static {
 
     /// Looks for what an application got wrong.
     async fn examine(&self, now: Timestamp) -> Result<Examined, StoreError>;
+
+    /// Reads the mail of a row; without an id, only sees whether that can be asked.
+    async fn mail(&self, id: Option<String>) -> Result<Option<Fields>, StoreError>;
 
     /// Whether this text can be the id of a row.
     fn is_id(&self, text: &str) -> bool;

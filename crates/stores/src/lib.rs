@@ -3,6 +3,7 @@
 pub mod adopted;
 mod asked;
 mod encode;
+pub mod mails;
 pub mod mapping;
 pub mod notes;
 pub mod postgres;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use redeliver_core::{DeadReason, Name};
 
+use crate::mails::MailSource;
+
 /// An application's table as a store: which columns say what, in which words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
@@ -27,6 +29,8 @@ pub struct Mapping {
     pub retry_interval: Duration,
     /// Rows with as many tries are never claimed.
     pub attempts_max: u32,
+    /// Where the mails are, for a sender.
+    pub mail: Option<MailSource>,
 }
 
 /// A table's name, with its schema where it is said.
@@ -145,6 +149,7 @@ impl Mapping {
             times: Times::default(),
             retry_interval: Duration::from_secs(60),
             attempts_max: 8,
+            mail: None,
         }
     }
 
@@ -183,6 +188,9 @@ impl Mapping {
         {
             lines.extend(name.as_deref().map(|name| column(name, kind)));
         }
+        if let Some(MailSource::Columns(mail)) = &self.mail {
+            lines.extend(mail.named().map(|(_, name)| column(name, types.text)));
+        }
         let table = self.table.quoted();
         let schema = self.table.schema.as_deref().filter(|_| types.has_schemas);
         let schema = schema.map(|name| format!("CREATE SCHEMA IF NOT EXISTS {};\n", quoted(name)));
@@ -192,6 +200,15 @@ impl Mapping {
             lines.join(",\n"),
             self.index_ddl(),
         )
+    }
+
+    /// The question for the mail of one row, with this in the place of its id; what is missing if there is none.
+    pub(crate) fn mail_question(&self, by: &str) -> Result<String, String> {
+        let name = &self.name;
+        let source = self.mail.as_ref();
+        let source =
+            source.ok_or_else(|| format!("nothing says where the mails are: set tables.{name}.mail.to"))?;
+        Ok(source.question(&self.table, &self.columns.id, by))
     }
 
     /// The statement that makes the index that this table needs.

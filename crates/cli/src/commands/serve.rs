@@ -12,12 +12,13 @@ use redeliver_engine::emit::{self, Telemetry};
 use redeliver_engine::stop::stop_pair;
 use redeliver_engine::store::Filter;
 use redeliver_server::metrics::Metrics;
+use tokio::task::JoinSet;
 
 use super::check::travels;
 use super::load_config;
-use crate::args::ServeArgs;
+use crate::args::{Role, ServeArgs};
 use crate::clock::follow;
-use crate::config::problem::counted;
+use crate::config::problem::{Problem, counted};
 use crate::config::{Config, Durability, IntakeConfig, Loaded, StoreUrl};
 use crate::drive::drive_with;
 use crate::exit::{FAILED, Told};
@@ -25,7 +26,7 @@ use crate::http::Http;
 use crate::logging;
 use crate::signals::Signals;
 use crate::traces::{self, Traces};
-use crate::wire::{intakes, wire_with_access};
+use crate::wire::{Sending, intakes, wire_senders, wire_with_access};
 
 /// Messages left behind that are counted one by one.
 const LEFT_COUNTED_MAX: usize = 1_000;
@@ -40,7 +41,10 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         // Before anything that the spans' own metric could be missed in.
         let metrics = Metrics::install();
         let traces = traces.map(Traces::start);
-        let ended = serve(&loaded, metrics, args.clock.as_deref()).await;
+        let ended = match args.role {
+            Role::Scheduler => serve(&loaded, metrics, args.clock.as_deref()).await,
+            Role::Sender => send(&loaded, metrics, args.clock.as_deref()).await,
+        };
         if let Some(traces) = traces {
             traces.end().await;
         }
@@ -63,13 +67,7 @@ async fn serve(
     clock_file: Option<&Path>,
 ) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    for warning in warnings {
-        tracing::warn!(event = "config.doubted", "{warning}");
-    }
-    let clock = clock_file.map(follow).transpose()?.map(|clock| clock as Arc<dyn Clock>);
-    if let Some(file) = clock_file {
-        tracing::warn!(event = "clock.doubted", "THE TIME IS WHAT {} SAYS", file.display());
-    }
+    let clock = begin(warnings, clock_file)?;
     let (engine, access) = wire_with_access(config, Arc::new(Telemetry), clock).await?;
     emit::begin(engine.routes());
     let retry_routes = config.intakes.values().filter_map(|intake| match intake {
@@ -113,6 +111,75 @@ async fn serve(
     tell_left(&engine, drained_for >= drain_timeout).await?;
     tracing::info!(event = "engine.stopped", "stopped: nothing is in the air");
     Ok(())
+}
+
+/// Sends the mails that were handed off, until it is told to stop and has finished what it sends.
+async fn send(
+    Loaded { config, warnings, .. }: &Loaded,
+    metrics: Metrics,
+    clock_file: Option<&Path>,
+) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    let clock = begin(warnings, clock_file)?;
+    let (stopper, stop) = stop_pair();
+    let (engine, access, senders) = wire_senders(config, Arc::new(Telemetry), clock, &stop).await?;
+    emit::begin(engine.routes());
+    let http = Http::open(config, &engine, access, metrics).await?;
+    tracing::info!(
+        event = "sender.started",
+        version = env!("CARGO_PKG_VERSION"),
+        "sending the mails of {}",
+        counted(senders.len(), "table"),
+    );
+    http.tell_start();
+    let mut tasks = JoinSet::new();
+    for Sending { name, intake, sender } in senders {
+        let stop = stop.clone();
+        tasks.spawn(async move { (name, intake.run(&*sender, stop).await) });
+    }
+    tasks.spawn(async move {
+        http.answer(stop).await;
+        ("http".into(), Ok(()))
+    });
+    let signal = tokio::select! {
+        ended = tasks.join_next() => {
+            stopper.stop();
+            bail!("the sender ended without being told to: {ended:?}")
+        }
+        signal = signals.next() => signal,
+    };
+    let drain_timeout = config.engine.drain_timeout;
+    let within = show_span(drain_timeout);
+    tracing::info!(
+        event = "engine.stopping",
+        signal,
+        "stopping: nothing new is taken, what is being sent has {within} to end; a second signal ends at once"
+    );
+    stopper.stop();
+    let finishing = async { while tasks.join_next().await.is_some() {} };
+    tokio::select! {
+        () = finishing => {}
+        () = engine.clock().sleep(drain_timeout) => {
+            bail!("mails were still being sent when drain_timeout was over: they are sent again when their locks have passed")
+        }
+        signal = signals.next() => {
+            bail!("ended at once by a second signal ({signal}): what was being sent is sent again when its lock has passed")
+        }
+    }
+    tracing::info!(event = "engine.stopped", "stopped: nothing is being sent");
+    Ok(())
+}
+
+/// Says what is doubtful about the config, and whose time it is.
+fn begin(warnings: &[Problem], clock_file: Option<&Path>) -> anyhow::Result<Option<Arc<dyn Clock>>> {
+    for warning in warnings {
+        tracing::warn!(event = "config.doubted", "{warning}");
+    }
+    let clock = clock_file.map(follow).transpose()?.map(|clock| clock as Arc<dyn Clock>);
+    if let Some(file) = clock_file {
+        tracing::warn!(event = "clock.doubted", "THE TIME IS WHAT {} SAYS", file.display());
+    }
+    Ok(clock)
 }
 
 /// Says which messages this instance has claimed and not settled, if any. They are an error only if the drain took

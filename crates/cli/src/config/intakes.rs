@@ -53,6 +53,7 @@ fn rabbitmq(reader: &Reader<'_>, routes: &BTreeMap<Name, RouteConfig>) -> Intake
     IntakeConfig::Rabbitmq(Box::new(RabbitmqIntakeConfig {
         broker: broker(reader),
         queue: reader.get("queue", default.queue, short),
+        takes: default.takes,
         route: route("route", default.route),
         rejects: route("rejects", default.rejects),
         prefetch: reader.get("prefetch", default.prefetch, |node| {

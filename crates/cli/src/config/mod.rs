@@ -41,7 +41,7 @@ pub use log::{LogConfig, LogFormat};
 pub use policies::warnings as policy_warnings;
 pub use routes::RouteConfig;
 pub use store::{Durability, StoreConfig, StoreLimits, StoreUrl};
-pub use tables::TableConfig;
+pub use tables::{MailConfig, TableConfig};
 pub use telemetry::TelemetryConfig;
 pub use transports::TransportConfig;
 
@@ -132,7 +132,7 @@ fn read(reader: &Reader<'_>) -> Config {
     let intakes = values(reader.named("intakes", |_, reader| intakes::read(reader, &routes)));
     // What a slip of the pen has left unused isn't worth a warning of its own.
     if !routes.is_empty() && !reader.findings().has_errors() {
-        warn_of_unused(&transports, &policies, &routes, reader.findings());
+        warn_of_unused(&transports, &policies, &tables, &routes, reader.findings());
     }
     let (transports, policies, tables) = (values(transports), values(policies), values(tables));
     Config { store, engine, http, log, telemetry, transports, policies, tables, routes, intakes }
@@ -141,13 +141,17 @@ fn read(reader: &Reader<'_>) -> Config {
 fn warn_of_unused(
     transports: &BTreeMap<Name, Located<TransportConfig>>,
     policies: &BTreeMap<Name, Located<Policy>>,
+    tables: &BTreeMap<Name, Located<TableConfig>>,
     routes: &BTreeMap<Name, RouteConfig>,
     findings: &Findings,
 ) {
+    let sends = |table: &Located<TableConfig>, name: &Name| {
+        table.value.mail.source.is_some() && table.value.mail.transport == *name
+    };
     for (name, Located { place, .. }) in transports {
         let used =
             routes.values().any(|config| config.route.lanes.iter().any(|travel| travel.transport == *name));
-        if !used {
+        if !used && !tables.values().any(|table| sends(table, name)) {
             findings.warning(place, format!("transport \"{name}\" is used by no route"));
         }
     }

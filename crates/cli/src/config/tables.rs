@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redeliver_core::{Name, Route};
+use redeliver_stores::mails::{MailColumns, MailSource, check_query};
 use redeliver_stores::mapping::{Columns, Mapping, TableName, Times, Words, check_identifier, check_word};
 
 use super::reader::Reader;
@@ -29,6 +30,35 @@ pub struct TableConfig {
     pub columns: Columns,
     /// Its words for where a row stands.
     pub words: Words,
+    /// Where its mails are, and how a sender sends them.
+    pub mail: MailConfig,
+}
+
+/// What a sender (`redeliver serve --role sender`) has to know of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailConfig {
+    /// Where the mails are, if anybody says so.
+    pub source: Option<MailSource>,
+    /// The transport that sends them.
+    pub transport: Name,
+    /// Mails that are sent at once.
+    pub concurrency_max: u16,
+    /// How long a row is locked for one sender.
+    pub lease: Duration,
+    /// How long a sending may take.
+    pub send_timeout: Duration,
+}
+
+impl Default for MailConfig {
+    fn default() -> Self {
+        Self {
+            source: None,
+            transport: "smtp".into(),
+            concurrency_max: 8,
+            lease: Duration::from_secs(120),
+            send_timeout: Duration::from_secs(60),
+        }
+    }
 }
 
 impl Default for TableConfig {
@@ -36,7 +66,8 @@ impl Default for TableConfig {
         let table = TableName { schema: None, table: "EmailLog".to_owned() };
         let Mapping { workspace, zone, times, retry_interval, columns, words, table, .. } =
             Mapping::new("", "", table);
-        Self { url: None, table, workspace, zone, times, retry_interval, columns, words }
+        let mail = MailConfig::default();
+        Self { url: None, table, workspace, zone, times, retry_interval, columns, words, mail }
     }
 }
 
@@ -54,6 +85,7 @@ impl TableConfig {
             times: self.times,
             retry_interval: self.retry_interval,
             attempts_max: route.travel(redeliver_core::Lane::Medium).policy.max_attempts,
+            mail: self.mail.source.clone(),
         }
     }
 }
@@ -74,6 +106,7 @@ pub(super) fn read(reader: &Reader<'_>) -> TableConfig {
         retry_interval: reader.get("retry_interval", default.retry_interval, interval),
         columns: reader.section("columns", |reader| columns(reader, default.columns)),
         words: reader.section("words", |reader| words(reader, default.words)),
+        mail: reader.section("mail", |reader| mail(reader, default.mail)),
     };
     if config.url == Some(StoreUrl::Memory) {
         reader.findings().error(reader.place_of("url"), "a table is in a database, not in memory:");
@@ -88,12 +121,7 @@ pub(super) fn read(reader: &Reader<'_>) -> TableConfig {
 
 fn columns(reader: &Reader<'_>, default: Columns) -> Columns {
     let name = |key, default| reader.get(key, default, |node: &Node| node.parsed(identifier));
-    let optional = |key, default| {
-        reader.get(key, default, |node: &Node| match node.text()?.as_str() {
-            "" => Ok(None),
-            _ => node.parsed(identifier).map(Some),
-        })
-    };
+    let optional = |key, default| reader.get(key, default, column);
     Columns {
         id: name("id", default.id),
         key: optional("key", default.key),
@@ -104,6 +132,62 @@ fn columns(reader: &Reader<'_>, default: Columns) -> Columns {
         last_error: optional("last_error", default.last_error),
         dead_reason: optional("dead_reason", default.dead_reason),
         last_queued_at: optional("last_queued_at", default.last_queued_at),
+    }
+}
+
+fn mail(reader: &Reader<'_>, default: MailConfig) -> MailConfig {
+    let named = |key| reader.get(key, None, column);
+    let columns = MailColumns {
+        to: named("to").unwrap_or_default(),
+        to_name: named("to_name"),
+        from: named("from"),
+        subject: named("subject"),
+        text: named("text"),
+        html: named("html"),
+    };
+    let query = reader.get("query", None, |node| match node.text()?.as_str() {
+        "" => Ok(None),
+        _ => node.parsed(|text| check_query(text).map(str::to_owned)).map(Some),
+    });
+    let source = match (query, columns) {
+        (None, columns) if columns == MailColumns::default() => None,
+        (Some(query), columns) if columns == MailColumns::default() => Some(MailSource::Query(query)),
+        (Some(_), _) => {
+            let wrong = "a mail is in columns or found by a query, not both";
+            reader.findings().error(reader.place_of("query"), wrong);
+            None
+        }
+        (None, columns) => {
+            if columns.to.is_empty() {
+                reader.findings().error(reader.place(), "a mail needs to, the column of its address");
+            }
+            if columns.text.is_none() && columns.html.is_none() {
+                reader.findings().error(reader.place(), "a mail needs text or html, the column of its words");
+            }
+            Some(MailSource::Columns(columns))
+        }
+    };
+    let config = MailConfig {
+        source,
+        transport: reader.get("transport", default.transport, |node| Ok(node.text()?.into())),
+        concurrency_max: reader.get("concurrency_max", default.concurrency_max, |node| {
+            Ok(u16::try_from(node.count(1..=1_000)?).unwrap_or(u16::MAX))
+        }),
+        lease: reader.get("lease", default.lease, |node| node.span(SECOND..=DAY)),
+        send_timeout: reader.get("send_timeout", default.send_timeout, |node| node.span(SECOND..=DAY)),
+    };
+    if config.lease <= config.send_timeout {
+        let wrong = "lease must be longer than send_timeout: another sender takes the mail when it is over";
+        reader.findings().error(reader.place_of("lease"), wrong);
+    }
+    config
+}
+
+/// The name of a column, or none.
+fn column(node: &Node) -> Result<Option<String>, String> {
+    match node.text()?.as_str() {
+        "" => Ok(None),
+        _ => node.parsed(identifier).map(Some),
     }
 }
 
@@ -193,6 +277,11 @@ mod tests {
             ("words = { failed = '' }", "failed"),
             ("columns = { id = '' }", "id"),
             ("colums = {}", "columns"),
+            ("mail = { text = 'Body' }", "needs to"),
+            ("mail = { to = 'To' }", "text or html"),
+            ("mail = { to = 'To', text = 'Body', query = 'SELECT :id' }", "not both"),
+            ("mail = { query = 'SELECT 1' }", ":id"),
+            ("mail = { lease = '10s', send_timeout = '10s' }", "longer"),
         ] {
             let wrong = loaded(&ROWS.replacen('\n', &format!("\n{line}\n"), 1), &[]).unwrap_err();
             assert!(wrong.contains(word), "{line}: {wrong}");

@@ -4,6 +4,7 @@
 //! application writes itself always wins. What its table has no column for is noted beside it, of few rows.
 
 mod beside;
+mod desk;
 mod standing;
 mod tick;
 

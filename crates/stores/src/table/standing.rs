@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use redeliver_core::status::Status;
 use redeliver_core::{
-    Change, Content, Failure, InstanceId, Lane, Lease, Message, MessageId, State, Timestamp,
+    AttemptId, Change, Content, Failure, InstanceId, Lane, Lease, Message, MessageId, State, Timestamp,
 };
 use redeliver_engine::store::{Filter, StatusAt, StoreError};
 use serde_json::{Value, json};
@@ -158,6 +158,43 @@ pub(super) fn fence(mapping: &Mapping, row: &Row, hold: Option<&Hold>) -> u64 {
     UNCLAIMED | bits
 }
 
+/// Whether a sender may take a row.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Free {
+    /// It may.
+    Yes,
+    /// Another sender has it until then.
+    LockedUntil(Micros),
+    /// There is nothing for it to do, for this reason.
+    No(&'static str),
+}
+
+/// Whether a sender may take this row for this try, or for whichever it is at if that wasn't said. A claim is the
+/// scheduler's, which has published before it writes so: its sender was quick.
+pub(super) fn for_sender(
+    mapping: &Mapping,
+    row: &Row,
+    note: Option<&Note>,
+    attempt: Option<&AttemptId>,
+    now: Timestamp,
+) -> Free {
+    let words = &mapping.words;
+    if row.status == words.sent {
+        return Free::No("it was sent before");
+    }
+    if row.status != words.pending && row.status != words.retry_queued {
+        return Free::No("its row waits for nobody to send it");
+    }
+    let at = message(mapping, row, note, None).as_ref().map(AttemptId::of);
+    if attempt.is_some_and(|attempt| at.as_ref() != Some(attempt)) {
+        return Free::No("it is about another attempt");
+    }
+    match row.locked_until {
+        Some(until) if row.status == words.pending && until > micros(now) => Free::LockedUntil(until),
+        Some(_) | None => Free::Yes,
+    }
+}
+
 /// The row as a change leaves it; an error if this table has no word for that.
 pub(super) fn changed(mapping: &Mapping, row: &Row, change: &Change) -> Result<Row, StoreError> {
     let after = &change.message;
@@ -224,6 +261,10 @@ pub(super) fn shows(mapping: &Mapping, row: &Row, change: &Change) -> bool {
         return false;
     }
     match &change.message.state {
+        // A pending row with a lock is with a sender that was quicker than this word of it.
+        State::HandedOff { .. } if row.status == mapping.words.pending && row.locked_until.is_some() => {
+            row.attempts.max(0) == i64::from(change.message.attempts)
+        }
         State::HandedOff { .. } if mapping.columns.last_queued_at.is_some() => {
             row.last_queued_at == Some(micros(change.event.at))
         }

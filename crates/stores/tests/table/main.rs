@@ -5,3 +5,4 @@
 mod alone;
 mod conformance;
 mod rig;
+mod senders;

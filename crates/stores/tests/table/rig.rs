@@ -74,20 +74,35 @@ impl Rig {
 
     /// Another instance on the same table, with the same own store behind it.
     pub async fn again(&self) -> Beside {
+        let (own, table) = self.table(self.mapping.clone()).await;
+        Beside::new(own, vec![table])
+    }
+
+    /// Where another process's sender takes its rows.
+    pub async fn desk(&self) -> TableStore {
+        self.desk_with(self.mapping.clone()).await
+    }
+
+    /// The same, with its own idea of the table.
+    pub async fn desk_with(&self, mapping: Mapping) -> TableStore {
+        self.table(mapping).await.1
+    }
+
+    async fn table(&self, mapping: Mapping) -> (Arc<dyn Store>, TableStore) {
         match &self.place {
             Place::Sqlite { path, .. } => {
                 let options =
                     SqliteOptions { role: redeliver_stores::Role::Client, ..SqliteOptions::default() };
                 let own = Arc::new(Sqlite::open(path, options).unwrap());
-                let rows = Arc::new(SqliteTable::open(path, self.mapping.clone()).unwrap());
-                let table = TableStore::new(self.mapping.clone(), rows, own.clone(), own.clone());
-                Beside::new(own, vec![table])
+                let rows = Arc::new(SqliteTable::open(path, mapping.clone()).unwrap());
+                let table = TableStore::new(mapping, rows, own.clone(), own.clone());
+                (own, table)
             }
             Place::Postgres(database) => {
                 let own = Arc::new(Postgres::open(&database.url(), OpenOptions::default()).await.unwrap());
-                let rows = Arc::new(open(database, self.mapping.clone()).await);
-                let table = TableStore::new(self.mapping.clone(), rows, own.clone(), own.clone());
-                Beside::new(own, vec![table])
+                let rows = Arc::new(open(database, mapping.clone()).await);
+                let table = TableStore::new(mapping, rows, own.clone(), own.clone());
+                (own, table)
             }
         }
     }

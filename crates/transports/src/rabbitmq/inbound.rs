@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use redeliver_core::accept::{NewMessage, Source};
 use redeliver_core::{Content, Failure, Name};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::intake::{Accepted, Intake, IntakeError, Sink};
 use redeliver_engine::stop::Stop;
+use redeliver_engine::store::StoreError;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::amqp::wire::Short;
@@ -18,6 +21,15 @@ use super::config::BrokerConfig;
 use super::dial::Dial;
 use super::{labels, retry_message};
 
+/// What comes to a queue, and how it is brought to the sink.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Failed messages that are to go back to their queues: a batch for each commit.
+    RetryMessages,
+    /// Word of messages that were handed off: each for itself, so that none waits for another's acknowledgement.
+    HandOffs,
+}
+
 /// How a queue is taken from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RabbitmqIntakeConfig {
@@ -25,6 +37,8 @@ pub struct RabbitmqIntakeConfig {
     pub broker: BrokerConfig,
     /// The queue.
     pub queue: String,
+    /// What comes to it.
+    pub takes: Takes,
     /// The route that its messages take.
     pub route: Name,
     /// The route on which input is kept, as dead, that nobody can make a message of.
@@ -48,6 +62,7 @@ impl Default for RabbitmqIntakeConfig {
         Self {
             broker: BrokerConfig::default(),
             queue: String::new(),
+            takes: Takes::RetryMessages,
             route: "".into(),
             rejects: "".into(),
             prefetch: 2_000,
@@ -103,7 +118,13 @@ impl RabbitmqIntake {
     }
 
     /// Takes what comes until the connection or the queue is gone.
-    async fn take(&self, dial: &Dial, sink: &dyn Sink, failures: &mut u32) -> Result<(), Closed> {
+    async fn take(
+        &self,
+        dial: &Dial,
+        sink: &dyn Sink,
+        stop: &Stop,
+        failures: &mut u32,
+    ) -> Result<(), Closed> {
         let (connection, channel) = dial.channel(&self.ours).await?;
         let mut coming = channel.consume(&self.queue, self.config.prefetch).await?;
         *failures = 0;
@@ -112,9 +133,31 @@ impl RabbitmqIntake {
             intake = %self.name,
             "taking what comes to the queue {} of {}", self.config.queue, dial.broker_name()
         );
+        match self.config.takes {
+            Takes::RetryMessages => self.take_batches(sink, &mut coming, &channel).await,
+            Takes::HandOffs => {
+                self.take_each(sink, &mut coming, &channel, stop).await;
+                if stop.is_stopped() {
+                    // What is acknowledged must be heard, or it comes again.
+                    let _ = tokio::time::timeout(AWAY_WAIT_MAX, connection.close()).await;
+                    return Ok(());
+                }
+            }
+        }
+        let gone = || Closed::Broken("the queue is gone".into());
+        Err(channel.closed().or_else(|| connection.closed()).unwrap_or_else(gone))
+    }
+
+    /// Brings what comes to the sink, as much as fits into one commit.
+    async fn take_batches(
+        &self,
+        sink: &dyn Sink,
+        coming: &mut UnboundedReceiver<Delivery>,
+        channel: &Channel,
+    ) {
         let mut next = Batch::default();
-        while !next.deliveries.is_empty() || self.gather(&mut coming, &mut next).await {
-            let accepting = self.accept(sink, std::mem::take(&mut next), &channel);
+        while !next.deliveries.is_empty() || self.gather(coming, &mut next).await {
+            let accepting = self.accept(sink, std::mem::take(&mut next), channel);
             tokio::pin!(accepting);
             // While the store writes one batch, the next one is read.
             let mut has_room = true;
@@ -122,12 +165,73 @@ impl RabbitmqIntake {
                 tokio::select! {
                     biased;
                     () = &mut accepting => break,
-                    more = self.gather(&mut coming, &mut next), if has_room => has_room = more,
+                    more = self.gather(coming, &mut next), if has_room => has_room = more,
                 }
             }
         }
-        let gone = || Closed::Broken("the queue is gone".into());
-        Err(channel.closed().or_else(|| connection.closed()).unwrap_or_else(gone))
+    }
+
+    /// Brings everything that comes to the sink, each for itself. What was begun is finished, even if nobody is left to
+    /// hear of it or it is told to stop.
+    async fn take_each(
+        &self,
+        sink: &dyn Sink,
+        coming: &mut UnboundedReceiver<Delivery>,
+        channel: &Channel,
+        stop: &Stop,
+    ) {
+        let mut told = stop.clone();
+        let mut begun = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = told.stopped() => break,
+                Some(tag) = begun.next() => acknowledge(channel, tag),
+                next = coming.recv() => match next {
+                    Some(delivery) => begun.push(self.bring(sink, delivery, stop)),
+                    None => break,
+                },
+            }
+        }
+        while let Some(tag) = begun.next().await {
+            acknowledge(channel, tag);
+        }
+    }
+
+    /// Brings one hand-off to the sink until it has it; `None` if that was given up, and it will come again.
+    async fn bring(&self, sink: &dyn Sink, delivery: Delivery, stop: &Stop) -> Option<u64> {
+        let mut wait = AWAY_WAIT;
+        let mut told = stop.clone();
+        loop {
+            match sink.accept(vec![self.hand_off(&delivery)]).await {
+                Ok(_) => return Some(delivery.tag),
+                Err(_) if stop.is_stopped() => return None,
+                Err(error) => self.tell_delayed(&error),
+            }
+            tokio::select! {
+                () = told.stopped() => return None,
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(AWAY_WAIT_MAX),
+            }
+        }
+    }
+
+    /// A hand-off as it came.
+    fn hand_off(&self, delivery: &Delivery) -> NewMessage {
+        let headers = delivery.properties.iter().flat_map(|properties| &properties.headers);
+        let headers = headers.flat_map(|headers| &headers.0);
+        let content = Content {
+            headers: headers.map(|(name, field)| (name.clone(), field.bytes.clone())).collect(),
+            ..Content::of_bytes(delivery.body.clone())
+        };
+        let source = Source::Broker { redelivered: delivery.redelivered };
+        NewMessage { source, ..NewMessage::new(Arc::clone(&self.config.route), content) }
+    }
+
+    fn tell_delayed(&self, error: &StoreError) {
+        tracing::warn!(
+            event = "intake.delayed", intake = %self.name, error = %error,
+            "the store does not take what came: it is brought again"
+        );
     }
 
     /// Adds what has come to a batch, as much as fits into one commit, and waits where there is nothing. Says whether it
@@ -184,10 +288,7 @@ impl RabbitmqIntake {
         loop {
             match sink.accept(messages).await {
                 Ok(answers) => return answers,
-                Err(error) => tracing::warn!(
-                    event = "intake.delayed", intake = %self.name, error = %error,
-                    "the store does not take what came: it is brought again"
-                ),
+                Err(error) => self.tell_delayed(&error),
             }
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(AWAY_WAIT_MAX);
@@ -243,6 +344,12 @@ fn scheduled_for(message: &NewMessage) -> Option<Name> {
     message.content.target.clone().filter(|_| waits)
 }
 
+fn acknowledge(channel: &Channel, tag: Option<u64>) {
+    if let Some(tag) = tag {
+        channel.ack(tag);
+    }
+}
+
 #[async_trait]
 impl Intake for RabbitmqIntake {
     async fn run(&self, sink: &dyn Sink, mut stop: Stop) -> Result<(), IntakeError> {
@@ -253,12 +360,21 @@ impl Intake for RabbitmqIntake {
         };
         let mut failures = 0;
         while !stop.is_stopped() {
-            let gone = tokio::select! {
-                biased;
-                // What was not acknowledged comes again.
-                () = stop.stopped() => break,
-                gone = self.take(dial, sink, &mut failures) => gone,
+            let told = stop.clone();
+            let taking = self.take(dial, sink, &told, &mut failures);
+            let gone = match self.config.takes {
+                Takes::RetryMessages => tokio::select! {
+                    biased;
+                    // What was not acknowledged comes again.
+                    () = stop.stopped() => break,
+                    gone = taking => gone,
+                },
+                // What was begun can't be taken back.
+                Takes::HandOffs => taking.await,
             };
+            if stop.is_stopped() {
+                break;
+            }
             let why = gone.err().unwrap_or(Closed::Ours);
             let wait = AWAY_WAIT.saturating_mul(1 << failures.min(10)).min(AWAY_WAIT_MAX);
             failures += 1;

@@ -14,7 +14,7 @@ mod retry_message;
 pub use classify::{INVALID, NACK, UNROUTABLE};
 pub use config::{Broker, BrokerConfig, OnConfirm, RabbitmqConfig, Secret};
 pub use declare::{DEAD_LETTERS, init};
-pub use inbound::{RabbitmqIntake, RabbitmqIntakeConfig};
+pub use inbound::{RabbitmqIntake, RabbitmqIntakeConfig, Takes};
 pub use labels::QUEUE_LABELS_MAX;
 pub use outbound::{RabbitmqTransport, UNCONFIGURED};
 pub use parcel::{HEADER_TYPE, PROPERTY, REPEAT_HEADER};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use redeliver_core::email::{Mailbox, check_address};
+use redeliver_core::email::Mailbox;
 
 pub use crate::address::Secret;
 use crate::address::{parse_address, parse_login, show_address};
@@ -155,21 +155,7 @@ impl Server {
 
 /// Reads `ada@example.org` or `Ada Lovelace <ada@example.org>`.
 pub fn parse_mailbox(text: &str) -> Result<Mailbox, String> {
-    let text = text.trim();
-    let mailbox = match text.strip_suffix('>').and_then(|text| text.split_once('<')) {
-        Some((name, address)) => {
-            let name = name.trim().trim_matches('"');
-            Mailbox { address: address.to_owned(), name: (!name.is_empty()).then(|| name.to_owned()) }
-        }
-        None => Mailbox { address: text.to_owned(), name: None },
-    };
-    check_address(&mailbox.address).map_err(|wrong| format!("the address {wrong}"))?;
-    match &mailbox.name {
-        Some(name) if name.chars().any(char::is_control) => {
-            Err("the name has a control character".to_owned())
-        }
-        _ => Ok(mailbox),
-    }
+    Mailbox::parse(text)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::open::{Address, OpenOptions};
 use super::rows::get;
 use super::takes_limits;
 use crate::adopted::{Due, Examined, Judge, Micros, Page, Rewrite, Row, Rows, Tally, Which};
+use crate::mails::Fields;
 use crate::mapping::{Mapping, filled, literal};
 pub use shape::Clock;
 use shape::Shape;
@@ -93,6 +94,10 @@ impl Rows for PostgresTable {
 
     async fn examine(&self, now: Timestamp) -> Result<Examined, StoreError> {
         ask!(self, |db| examine(db, &self.shape, now))
+    }
+
+    async fn mail(&self, id: Option<String>) -> Result<Option<Fields>, StoreError> {
+        ask!(self, |db| mail(db, &self.shape, id.as_deref()))
     }
 
     fn is_id(&self, text: &str) -> bool {
@@ -278,4 +283,18 @@ fn read(rows: Vec<Found>) -> Result<Vec<Row>, Fault> {
         })
     };
     rows.iter().map(row).collect()
+}
+
+async fn mail(db: &Client, shape: &Shape, id: Option<&str>) -> Result<Option<Fields>, Fault> {
+    let question = shape.mapping.mail_question(&shape.fill("$1::text::{id_type}")).map_err(Fault::Unfit)?;
+    let sql = filled(include_str!("sql/mail.sql"), &[("mail", question)]);
+    let Some(row) = db.query_typed_opt(&sql, &[(&id as _, Type::TEXT)]).await? else { return Ok(None) };
+    let found: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(&get::<String>(&row, 0)?).map_err(|wrong| Fault::Odd(wrong.to_string()))?;
+    let text = |value: serde_json::Value| match value {
+        serde_json::Value::Null => None,
+        serde_json::Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    };
+    Ok(Some(found.into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect()))
 }

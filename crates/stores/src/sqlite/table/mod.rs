@@ -16,6 +16,7 @@ use super::calls::{in_transaction, stopped};
 use super::errors::{Fault, OpenError, open_error, store_error};
 use super::open;
 use crate::adopted::{Due, Examined, Judge, Page, Rewrite, Row, Rows, Tally, Which};
+use crate::mails::Fields;
 use crate::mapping::{Mapping, filled, literal, quoted};
 use shape::Shape;
 
@@ -113,6 +114,10 @@ impl Rows for SqliteTable {
 
     async fn examine(&self, now: Timestamp) -> Result<Examined, StoreError> {
         self.ask(move |db, shape| examine(db, shape, now)).await
+    }
+
+    async fn mail(&self, id: Option<String>) -> Result<Option<Fields>, StoreError> {
+        self.ask(move |db, shape| mail(db, shape, id.as_deref())).await
     }
 
     fn is_id(&self, text: &str) -> bool {
@@ -273,4 +278,17 @@ fn examine(db: &Connection, shape: &Shape, now: Timestamp) -> Result<Examined, F
 
 fn count_of(row: &rusqlite::Row<'_>, column: usize) -> Result<u64, Fault> {
     Ok(row.get::<_, i64>(column)?.unsigned_abs())
+}
+
+fn mail(db: &Connection, shape: &Shape, id: Option<&str>) -> Result<Option<Fields>, Fault> {
+    let question = shape.mapping.mail_question("?1").map_err(Fault::Unfit)?;
+    let mut find = db.prepare_cached(&filled(include_str!("sql/mail.sql"), &[("mail", question)]))?;
+    let names: Vec<String> = find.column_names().into_iter().map(str::to_owned).collect();
+    let mut found = find.query([id.map_or(Value::Null, |id| shape.id(id))])?;
+    let Some(row) = found.next()? else { return Ok(None) };
+    let mut fields = Fields::new();
+    for (column, name) in names.into_iter().enumerate() {
+        fields.extend(shape::text(row, column)?.map(|text| (name, text)));
+    }
+    Ok(Some(fields))
 }

@@ -127,6 +127,11 @@ impl Channel {
         Ok(deliveries)
     }
 
+    /// Acknowledges this delivery alone.
+    pub fn ack(&self, tag: u64) {
+        self.shared.say(self.line.number, &Method::BasicAck { tag, flags: 0 });
+    }
+
     /// Acknowledges this delivery and all before it.
     pub fn ack_up_to(&self, tag: u64) {
         self.shared.say(self.line.number, &Method::BasicAck { tag, flags: flags::MULTIPLE });

@@ -1,0 +1,234 @@
+//! The other half of a hand-off: takes what was handed off, carries it, and writes down what came of it.
+//!
+//! Whoever brings a hand-off is answered when its outcome is written, or when there is nothing to do. It never retries by
+//! itself: what failed waits for its next hand-off.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use redeliver_core::accept::{NewMessage, Source};
+use redeliver_core::event::Kind;
+use redeliver_core::outcome::Until;
+use redeliver_core::report::{Report, Reported, report};
+use redeliver_core::{
+    AttemptId, Change, Content, Event, Failure, Message, MessageId, Outcome, Route, Timestamp,
+};
+
+use crate::clock::Clock;
+use crate::emit::Observer;
+use crate::intake::{Accepted, Sink, Told};
+use crate::stop::Stop;
+use crate::store::{Applied, StoreError};
+use crate::transport::{Envelope, Transport};
+
+/// The port to wherever handed-off messages stand.
+#[async_trait]
+pub trait Desk: Send + Sync + 'static {
+    /// Which message a hand-off is about; an error says why nobody can tell.
+    fn read(&self, content: &Content) -> Result<Handed, String>;
+
+    /// What the message says, as its transport takes it; what its try comes to if nothing can be sent.
+    async fn content(&self, id: &MessageId) -> Result<Result<Content, Outcome>, StoreError>;
+
+    /// Takes the message for one sender until then, if it was handed off and no other has it.
+    async fn take(&self, handed: &Handed, now: Timestamp, until_at: Timestamp) -> Result<Taken, StoreError>;
+
+    /// Writes what came of it, only if it stands as it was taken.
+    async fn record(&self, change: Change) -> Result<Applied, StoreError>;
+}
+
+/// A message that was handed off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// Which one.
+    pub id: MessageId,
+    /// For which try, where that was said.
+    pub attempt: Option<AttemptId>,
+}
+
+/// What came of taking a message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Taken {
+    /// It is this sender's, as it stands now.
+    Ours(Box<Message>),
+    /// Another sender has it until then.
+    Locked(Timestamp),
+    /// There is nothing to do, for this reason.
+    Idle(&'static str),
+}
+
+/// How long a sender has for one message.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// How long a message is locked for one sender. If it vanishes, another takes the message then.
+    pub lease: Duration,
+    /// How long a carrying may take.
+    pub send_timeout: Duration,
+}
+
+/// Carries what was handed off.
+pub struct Sender {
+    desk: Arc<dyn Desk>,
+    by: Arc<dyn Transport>,
+    route: Route,
+    clock: Arc<dyn Clock>,
+    observer: Arc<dyn Observer>,
+    pace: Pace,
+    stop: Stop,
+}
+
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+/// How often somebody else's lock is looked at, which may end before its time.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Sender {
+    /// A sender of what stands on this desk, by this transport. When it is told to stop it finishes what it carries.
+    pub fn new(
+        desk: Arc<dyn Desk>,
+        by: Arc<dyn Transport>,
+        route: Route,
+        (clock, observer): (Arc<dyn Clock>, Arc<dyn Observer>),
+        pace: Pace,
+        stop: Stop,
+    ) -> Self {
+        Self { desk, by, route, clock, observer, pace, stop }
+    }
+
+    async fn send(&self, brought: &NewMessage) -> Result<Accepted, StoreError> {
+        let handed = match self.desk.read(&brought.content) {
+            Ok(handed) => handed,
+            Err(why) => {
+                tracing::warn!(event = "input.refused", route = %self.route.name, "nobody can tell what to send: {why}");
+                return Ok(Accepted::NoRoute);
+            }
+        };
+        let content = self.desk.content(&handed.id).await?;
+        let is_redelivered = matches!(brought.source, Source::Broker { redelivered: true });
+        let (message, locked_at) = match self.take(&handed, is_redelivered).await? {
+            Ok(taken) => taken,
+            Err(why) => {
+                tracing::info!(
+                    event = "hand_off.dropped", id = %handed.id, route = %self.route.name, "nothing is sent: {why}"
+                );
+                return Ok(Accepted::Duplicate(handed.id));
+            }
+        };
+        let outcome = match content {
+            Ok(content) => self.carry(&message, &content, locked_at).await,
+            Err(outcome) => outcome,
+        };
+        self.record(&message, &outcome).await;
+        Ok(Accepted::New(handed.id))
+    }
+
+    /// The message with the uptime at which its lock began; why not, if there is nothing to do.
+    ///
+    /// A lock is somebody else's who will see to the message, except where this hand-off came before or the store may
+    /// have written a lock of ours without our knowing: its holder may be gone, so its end is waited for.
+    async fn take(
+        &self,
+        handed: &Handed,
+        is_redelivered: bool,
+    ) -> Result<Result<(Message, Duration), &'static str>, StoreError> {
+        let mut holder_may_be_gone = is_redelivered;
+        let mut wait = RETRY_FIRST;
+        loop {
+            if self.stop.is_stopped() {
+                return Err(StoreError::Unavailable("stopping".to_owned()));
+            }
+            let (locked_at, now) = (self.clock.uptime(), self.clock.now());
+            match self.desk.take(handed, now, now.plus(self.pace.lease)).await {
+                Ok(Taken::Ours(message)) => return Ok(Ok((*message, locked_at))),
+                Ok(Taken::Idle(why)) => return Ok(Err(why)),
+                Ok(Taken::Locked(_)) if !holder_may_be_gone => return Ok(Err("another sender has it")),
+                Ok(Taken::Locked(until_at)) => {
+                    self.pause(until_at.since(now).clamp(RETRY_FIRST, LOOK_INTERVAL)).await;
+                }
+                Err(error) => {
+                    self.observer.store_failed("taking a message that was handed off", &error);
+                    holder_may_be_gone = true;
+                    self.pause(wait).await;
+                    wait = (wait * 2).min(RETRY_MAX);
+                }
+            }
+        }
+    }
+
+    /// Waits, unless told to stop.
+    async fn pause(&self, span: Duration) {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            () = stop.stopped() => {}
+            () = self.clock.sleep(span) => {}
+        }
+    }
+
+    /// The carrying itself, if the lock surely lasts for as long as it may take.
+    async fn carry(&self, message: &Message, content: &Content, locked_at: Duration) -> Outcome {
+        let within = self.pace.send_timeout;
+        let now = self.clock.now();
+        if self.clock.uptime().saturating_sub(locked_at) + within >= self.pace.lease {
+            let reason = "the lock had too little left".into();
+            return Outcome::Deferred { until: Until::At(now), reason };
+        }
+        self.observer.carrying(message, now.since(message.due_at.min(now)));
+        let envelope = Envelope { message, content, target: None };
+        let carrying = AssertUnwindSafe(self.by.carry(&envelope, within)).catch_unwind();
+        tokio::select! {
+            biased;
+            result = carrying => result.unwrap_or_else(|_| {
+                Outcome::Failed(Failure::new("the transport panicked; this is a bug in it").with_code("PANIC"))
+            }),
+            () = self.clock.sleep(within) => Outcome::Lost { reason: "no answer in time".into() },
+        }
+    }
+
+    /// Writes what came of a carrying until the store has answered for it.
+    async fn record(&self, message: &Message, outcome: &Outcome) {
+        // Without a name it counts while the message is handed off, which this one is.
+        let reported = report(message, None, outcome, &self.route, self.clock.now());
+        let Reported::Applies(change) = reported else { return };
+        let mut wait = RETRY_FIRST;
+        let answer = loop {
+            match self.desk.record((*change).clone()).await {
+                Ok(answer) => break answer,
+                Err(error) => self.observer.store_failed("writing what came of a sending", &error),
+            }
+            self.clock.sleep(wait).await;
+            wait = (wait * 2).min(RETRY_MAX);
+        };
+        match answer {
+            Applied::Applied | Applied::AlreadyMine => {
+                self.observer.observe(&change.event);
+                if let Some(letter) = &change.spawn {
+                    self.observer.observe(&Event::of(&letter.message, Kind::Accepted, change.event.at));
+                }
+            }
+            Applied::Superseded(_) => {
+                self.observer.observe(&Event { kind: Kind::AttemptLate, ..change.event.clone() });
+            }
+        }
+        self.observer.tried(&change.message, outcome);
+    }
+}
+
+#[async_trait]
+impl Sink for Sender {
+    /// Answers when everything that was brought is written, or needs nothing.
+    async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
+        let mut answers = Vec::with_capacity(batch.len());
+        for brought in &batch {
+            answers.push(self.send(brought).await?);
+        }
+        Ok(answers)
+    }
+
+    /// What it carries it writes down itself: nobody reports to it.
+    async fn report(&self, batch: Vec<Report>) -> Result<Vec<Told>, StoreError> {
+        Ok(vec![Told::NoMessage; batch.len()])
+    }
+}

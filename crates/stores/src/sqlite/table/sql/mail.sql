@@ -1,0 +1,3 @@
+SELECT *
+FROM ({mail}) AS mail
+LIMIT 1
