@@ -194,7 +194,10 @@ for _ in range(2):
 assert set(seen) == {{"lost", "spent"}}, seen
 for headers in seen.values():
     assert headers["x-dead-reason"] == "attempts_exhausted" and headers["x-attempts"] == 3, headers
-assert "nowhere" in seen["lost"]["x-history"], seen
+history = json.loads(seen["lost"]["x-history"])
+assert "nowhere" in history["error"], history
+assert [one["attempt"] for one in history["tries"]] == [2, 3], history
+assert all(one["outcome"] == "failed" and "nowhere" in one["error"] for one in history["tries"]), history
 send(b"\x07garbage", "application/x-protobuf")
 properties, body = take("retry.rejected")
 assert body == b"\x07garbage" and properties.headers["x-dead-reason"] == "refused", (properties, body)

@@ -351,7 +351,16 @@ fn a_sender_of_another_make_reports_and_the_scheduler_sees_its_mails_to_their_en
     arrived.sort();
     arrived.dedup();
     assert_eq!(arrived.len(), MAILS - MAILS / 10);
-    // A word about an attempt that is over changes nothing.
+    // Rows are the application's to write, and a word about an attempt that is over changes nothing.
+    let posted =
+        scheduler.post("/v1/messages", &json!({ "route": "email-log", "payload": { "EmailId": 1 } }));
+    assert_eq!(
+        (posted.status, &posted.json["errors"][0]["field"]),
+        (422, &"route".into()),
+        "{:?}",
+        posted.json
+    );
+    assert!(posted.json["detail"].as_str().unwrap().contains("application's table"), "{:?}", posted.json);
     let late = json!({ "attempt_id": "email-log:1.0.2", "outcome": "failed", "error": "too late" });
     let answer = scheduler.post("/v1/messages/email-log:1/report", &late);
     assert_eq!((answer.status, &answer.json["applied"]), (200, &false.into()), "{:?}", answer.json);

@@ -276,7 +276,11 @@ fn come_again(fresh: Message, old: &Message, attempts: u32, route: &Route, now: 
         settled_claim: old.settled_claim,
         ..fresh
     };
-    next.state = first_state(&next, route, None, now);
+    // What can never be carried is no better for coming again.
+    let is_refused = matches!(next.state, State::Dead { reason: DeadReason::Refused, .. });
+    if !is_refused {
+        next.state = first_state(&next, route, None, now);
+    }
     next
 }
 
@@ -319,6 +323,25 @@ mod tests {
         );
         assert_eq!(timed.message.due_at, at(5_000));
         assert_eq!((timed.message.attempts, timed.message.attempts_before), (2, 2));
+    }
+
+    #[test]
+    fn input_that_nobody_can_read_is_kept_once_however_often_it_is_brought() {
+        let refused = |redelivered| {
+            let source = Source::Broker { redelivered };
+            let new = NewMessage { is_refused: true, source, ..new(0) };
+            admit(new, &route(), MessageId::own(2), None, at(1_000))
+        };
+        let first = refused(false).message;
+        assert!(matches!(first.state, State::Dead { reason: DeadReason::Refused, .. }));
+        let brought = |redelivered| {
+            let source = Source::Broker { redelivered };
+            repeat(&known(first.clone()), refused(redelivered), source, &route(), at(2_000))
+        };
+        assert!(matches!(brought(true), Repeat::Duplicate));
+        let Repeat::Reenters(again) = brought(false) else { panic!("somebody said it again") };
+        assert!(matches!(again.message.state, State::Dead { reason: DeadReason::Refused, .. }));
+        assert!(again.spawn.is_some(), "and it is sent on again");
     }
 
     #[test]

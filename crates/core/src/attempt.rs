@@ -65,6 +65,29 @@ pub struct AttemptRecord {
     pub failure: Option<Failure>,
 }
 
+/// Tries of a history that are told, at most: the last ones.
+const TOLD_MAX: usize = 20;
+
+/// What a message has been through, for whoever gets word of its death: a JSON array of its last tries, oldest first.
+pub fn history(records: &[AttemptRecord]) -> String {
+    let told = |record: &AttemptRecord| {
+        let mut told = serde_json::json!({
+            "attempt": record.attempt,
+            "outcome": record.verdict.name(),
+            "at": record.at.to_string(),
+        });
+        if let Some(failure) = &record.failure {
+            told["error"] = failure.text.as_ref().into();
+            if let Some(code) = &failure.code {
+                told["code"] = code.as_ref().into();
+            }
+        }
+        told
+    };
+    let over = records.len().saturating_sub(TOLD_MAX);
+    serde_json::Value::Array(records[over..].iter().map(told).collect()).to_string()
+}
+
 /// What a recorded try came to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -100,6 +123,25 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_history_tells_the_last_tries_in_order() {
+        let record = |attempt: u32| AttemptRecord {
+            generation: 0,
+            attempt,
+            verdict: Verdict::Failed,
+            at: Timestamp::from_ms(i64::from(attempt) * 1_000),
+            instance: None,
+            failure: Some(Failure::new("later").with_code("451")),
+        };
+        assert_eq!(history(&[]), "[]");
+        let told: serde_json::Value =
+            serde_json::from_str(&history(&(1..=30).map(record).collect::<Vec<_>>())).unwrap();
+        assert_eq!(told.as_array().unwrap().len(), TOLD_MAX);
+        assert_eq!((&told[0]["attempt"], &told[19]["attempt"]), (&11.into(), &30.into()));
+        assert_eq!((&told[0]["error"], &told[0]["code"]), (&"later".into(), &"451".into()));
+        assert_eq!(told[0]["outcome"], "failed");
+    }
 
     #[test]
     fn attempt_ids_are_written_and_read() {

@@ -69,6 +69,7 @@ async fn written(
         Applied::Applied | Applied::AlreadyMine => {
             engine.observer.observe(&change.event);
             engine.observer.tried(&change.message, &settled.outcome);
+            line.transport(settled.lane).settled(&change.message, &settled.outcome);
             line.inline.tell(&change.message);
             if let Some(letter) = &change.spawn {
                 engine.observer.observe(&Event::of(&letter.message, Kind::Accepted, change.event.at));
@@ -82,6 +83,7 @@ async fn written(
         }
         Applied::Superseded(_) => {
             line.inline.give_up(&change.message.id);
+            line.transport(settled.lane).settled(&change.message, &settled.outcome);
             late(engine, change, &settled.outcome).await;
             Ok(done())
         }

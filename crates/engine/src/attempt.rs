@@ -1,11 +1,13 @@
 //! One try: gates, lease, carrying. Comes to an outcome, whatever happens.
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use redeliver_core::attempt::history;
 use redeliver_core::outcome::Until;
 use redeliver_core::planted::{self, Bug};
 use redeliver_core::{Content, Failure, Message, Outcome, State, Timestamp};
@@ -77,6 +79,8 @@ async fn outcome(engine: &Engine, line: &Line, held: &Held, message: &Message, c
     if message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
         return nothing_sent(now, "expired");
     }
+    let content = with_history(engine, line, message, content).await;
+    let content = content.as_ref();
     let envelope = line.envelope(message, content);
     let destination = line.transport(message.lane).destination(&envelope);
     let passage = match engine.pass(line, message, content, &destination, now).await {
@@ -90,6 +94,30 @@ async fn outcome(engine: &Engine, line: &Line, held: &Held, message: &Message, c
     }
     let outcome = carry(engine, line, held, &envelope).await;
     engine.learn(line, &destination, passage, outcome).await
+}
+
+/// What a message carries; word of a death tells what the dead one has been through.
+async fn with_history<'a>(
+    engine: &Engine,
+    line: &Line,
+    message: &Message,
+    content: &'a Content,
+) -> Cow<'a, Content> {
+    let tells = message.is_dead_letter && line.transport(message.lane).tells_history();
+    let dead = content.attributes.get("dead_message").filter(|_| tells);
+    let Some(id) = dead.and_then(|id| id.parse().ok()) else { return Cow::Borrowed(content) };
+    match engine.store.attempts(id).await {
+        Ok(records) => {
+            let mut content = content.clone();
+            content.attributes.insert("dead_history".to_owned(), history(&records));
+            Cow::Owned(content)
+        }
+        // The word itself matters more.
+        Err(error) => {
+            engine.observer.store_failed("reading what a dead message has been through", &error);
+            Cow::Borrowed(content)
+        }
+    }
 }
 
 /// The outcome of a try that sent nothing: due again at this time, no attempt counted.

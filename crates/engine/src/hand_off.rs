@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::outcome::Until;
-use redeliver_core::{Failure, Name, Outcome};
+use redeliver_core::{Failure, Message, Name, Outcome};
 
 use crate::clock::Clock;
 use crate::transport::{Envelope, Transport};
@@ -44,6 +44,10 @@ impl Transport for HandOff {
             | Outcome::Skipped { .. }
             | Outcome::Lost { .. }) => other,
         }
+    }
+
+    fn settled(&self, message: &Message, outcome: &Outcome) {
+        self.by.settled(message, outcome);
     }
 
     fn destination(&self, envelope: &Envelope<'_>) -> Name {

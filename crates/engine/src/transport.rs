@@ -14,6 +14,14 @@ pub trait Transport: Send + Sync + 'static {
     /// message counts as lost.
     async fn carry(&self, envelope: &Envelope<'_>, within: Duration) -> Outcome;
 
+    /// Hears what came of a message that it carried, once that is written down.
+    fn settled(&self, _message: &Message, _outcome: &Outcome) {}
+
+    /// Whether word of a death is to tell what the dead one has been through.
+    fn tells_history(&self) -> bool {
+        false
+    }
+
     /// Where this message would go, as breakers, holds and limits know it: a host, a queue, a cluster.
     fn destination(&self, envelope: &Envelope<'_>) -> Name;
 

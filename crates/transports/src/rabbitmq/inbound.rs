@@ -303,7 +303,7 @@ impl RabbitmqIntake {
             true => message,
             false => {
                 let why = format!("there is no route {}", message.route);
-                self.refused(message.content, why)
+                self.refused(message.content, why, delivery.redelivered)
             }
         }
     }
@@ -320,17 +320,20 @@ impl RabbitmqIntake {
             ),
             Err(why) => {
                 tracing::warn!(event = "input.refused", intake = %self.name, "input that nobody can read: {why}");
-                self.refused(Content::of_bytes(delivery.body.clone()), why)
+                self.refused(Content::of_bytes(delivery.body.clone()), why, delivery.redelivered)
             }
         }
     }
 
-    /// Input as it is kept for people.
-    fn refused(&self, content: Content, why: String) -> NewMessage {
+    /// Input as it is kept for people: once, if the broker brings it again.
+    fn refused(&self, content: Content, why: String, redelivered: bool) -> NewMessage {
+        let digest = content.hash(&self.config.rejects).0;
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         NewMessage {
+            key: Some(format!("rejected:{}:{digest}", self.config.queue).into()),
             error: Some(Failure::new(why).with_code("BAD_INPUT")),
             is_refused: true,
-            source: Source::Broker { redelivered: false },
+            source: Source::Broker { redelivered },
             ..NewMessage::new(Arc::clone(&self.config.rejects), content)
         }
     }

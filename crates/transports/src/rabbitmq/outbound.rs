@@ -1,12 +1,12 @@
 //! Publishes messages, hundreds at once over one channel, and believes nothing but the broker's word on each.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::outcome::Until;
-use redeliver_core::{Failure, Name, Outcome};
+use redeliver_core::{Failure, Message, MessageId, Name, Outcome};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::transport::{Envelope, Transport};
 
@@ -49,6 +49,8 @@ pub struct RabbitmqTransport {
     link: tokio::sync::Mutex<Link>,
     /// Messages that were under way when the broker refused one of them: each goes alone, so that its word is its own.
     suspects: Mutex<HashSet<Arc<str>>>,
+    /// The queues of messages that were carried and are not yet written down: they count when they are.
+    uncounted: Mutex<HashMap<MessageId, String>>,
 }
 
 /// The connection that all messages share, or how it stands with getting one.
@@ -75,8 +77,8 @@ impl RabbitmqTransport {
         let exchange = short(&config.exchange)?;
         let queues = config.queues.iter().map(short).collect::<Result<_, _>>()?;
         let dial = Dial::new(&config.broker, format!("redeliver transport {name}"), 0)?;
-        let (link, suspects) = Default::default();
-        Ok(Self { name, config, clock, exchange, queues, dial, link, suspects })
+        let (link, suspects, uncounted) = Default::default();
+        Ok(Self { name, config, clock, exchange, queues, dial, link, suspects, uncounted })
     }
 
     /// The open connection, made if there is none.
@@ -177,12 +179,15 @@ impl RabbitmqTransport {
     fn suspects(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
         self.suspects.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn uncounted(&self) -> MutexGuard<'_, HashMap<MessageId, String>> {
+        self.uncounted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Counts what became of a message that goes back to its queue, or to manual review.
-fn count(envelope: &Envelope<'_>, outcome: &Outcome) {
-    let Some(queue) = envelope.content.attributes.get(retry_message::QUEUE) else { return };
-    match (outcome, envelope.message.is_dead_letter) {
+fn count(queue: &str, message: &Message, outcome: &Outcome) {
+    match (outcome, message.is_dead_letter) {
         (Outcome::Delivered { .. } | Outcome::HandedOff, true) => labels::exhausted(queue),
         (Outcome::Delivered { .. } | Outcome::HandedOff, false) => labels::executed(queue, "success"),
         (Outcome::Failed(_) | Outcome::Refused(_), false) => labels::executed(queue, "failed"),
@@ -198,6 +203,9 @@ impl Transport for RabbitmqTransport {
             Ok(parcel) => parcel,
             Err(wrong) => return Outcome::Refused(Failure::new(wrong).with_code(classify::INVALID)),
         };
+        if let Some(queue) = envelope.content.attributes.get(retry_message::QUEUE) {
+            self.uncounted().insert(envelope.message.id.clone(), queue.clone());
+        }
         let end = self.clock.uptime() + within.saturating_sub(RESERVE.min(within / 10));
         let left = || end.saturating_sub(self.clock.uptime());
         if self.suspects().remove(&parcel.name) {
@@ -207,13 +215,22 @@ impl Transport for RabbitmqTransport {
                 Err(_) => self.put_off(SHORT_WAIT, "connecting took too long"),
             };
         }
-        let outcome = match tokio::time::timeout(left(), self.open(dial)).await {
+        match tokio::time::timeout(left(), self.open(dial)).await {
             Ok(Ok(open)) => self.publish(&open, &parcel, left()).await,
             Ok(Err(why)) => self.away(&why).await,
             Err(_) => self.put_off(SHORT_WAIT, "connecting took too long"),
-        };
-        count(envelope, &outcome);
-        outcome
+        }
+    }
+
+    fn tells_history(&self) -> bool {
+        true
+    }
+
+    fn settled(&self, message: &Message, outcome: &Outcome) {
+        let queue = self.uncounted().remove(&message.id);
+        if let Some(queue) = queue {
+            count(&queue, message, outcome);
+        }
     }
 
     fn destination(&self, _: &Envelope<'_>) -> Name {

@@ -124,14 +124,17 @@ fn headers(envelope: &Envelope<'_>, name: &str) -> Result<Table, String> {
     Ok(table)
 }
 
-/// What a dead message has been through, as a JSON object: which one it was, on which route, and its last error.
+/// What a dead message has been through, as a JSON object: which one it was, on which route, its last error and its tries.
 fn history(content: &Content) -> String {
     let names = ["dead_message", "dead_route", "dead_attempts", "dead_code", "dead_error"];
     let known = names.iter().filter_map(|name| {
         let value = content.attributes.get(*name)?;
         Some((name.trim_start_matches("dead_").to_owned(), serde_json::Value::from(value.as_str())))
     });
-    serde_json::Value::Object(known.collect()).to_string()
+    let mut known: serde_json::Map<_, _> = known.collect();
+    let tries = content.attributes.get("dead_history").and_then(|text| serde_json::from_str(text).ok());
+    known.extend(tries.map(|tries| ("tries".to_owned(), tries)));
+    serde_json::Value::Object(known).to_string()
 }
 
 /// A header as it came: a string, unless it was something else.

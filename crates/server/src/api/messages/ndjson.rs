@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::read::{self, HeaderKey};
-use super::submit::{Acceptance, Taken, in_trace, take};
+use super::submit::{Acceptance, Taken, in_trace, take, wrong_route};
 use crate::Server;
 use crate::auth::Caller;
 use crate::limits::within;
@@ -72,7 +72,7 @@ pub(super) fn answer(
 
 /// Has a batch accepted and writes its result lines; whether there is any point in going on.
 async fn keep(server: &Server, sender: &Sender, batch: Batch) -> (Bytes, bool) {
-    let has_route = |route: &str| server.engine.route(route).is_some();
+    let wrong_route = |route: &str| wrong_route(server, route);
     let mut answers: Vec<(u64, Option<Acceptance>)> = Vec::with_capacity(batch.lines.len());
     let mut news: Vec<NewMessage> = Vec::new();
     for (number, line) in batch.lines {
@@ -80,7 +80,7 @@ async fn keep(server: &Server, sender: &Sender, batch: Batch) -> (Bytes, bool) {
             let text = std::str::from_utf8(&line).map_err(|_| Problem::unreadable("it is not UTF-8"))?;
             let header_key = sender.header_key.as_deref();
             let header_key = header_key.map_or(HeaderKey::None, |key| HeaderKey::Many(key, number));
-            read::message(text, header_key, &sender.caller, has_route)
+            read::message(text, header_key, &sender.caller, wrong_route)
         });
         match read {
             Ok(new) => {

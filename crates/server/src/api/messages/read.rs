@@ -50,7 +50,7 @@ pub fn read_message(bytes: &[u8], workspace: Option<Name>) -> Result<NewMessage,
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let caller = Caller { name: "broker".into(), workspace, role: Role::Sender, key: None };
     // Whether there is such a route, whoever takes it will say.
-    message(text, HeaderKey::None, &caller, |_| true).map_err(|problem| match problem.errors.as_slice() {
+    message(text, HeaderKey::None, &caller, |_| None).map_err(|problem| match problem.errors.as_slice() {
         [] => problem.detail,
         errors => {
             let said = errors.iter().map(|wrong| format!("{} {}", wrong.field, wrong.problem));
@@ -64,15 +64,15 @@ pub(super) fn message(
     text: &str,
     header_key: HeaderKey<'_>,
     caller: &Caller,
-    has_route: impl Fn(&str) -> bool,
+    wrong_route: impl Fn(&str) -> Option<&'static str>,
 ) -> Result<NewMessage, Problem> {
     let mut fields = Fields::of(text)?;
     let route: Option<String> = fields.get("route");
     if route.is_none() && fields.raw("route").is_none() {
         fields.wrong("route", "is missing");
     }
-    if route.as_deref().is_some_and(|name| !has_route(name)) {
-        fields.wrong("route", "names no route of the config: GET /v1/routes has them");
+    if let Some(wrong) = route.as_deref().and_then(wrong_route) {
+        fields.wrong("route", wrong);
     }
     let key = key(&mut fields, header_key);
     let workspace =

@@ -123,7 +123,7 @@ async fn one(
     text: &str,
 ) -> Result<Response, Problem> {
     let header_key = header_key.map_or(HeaderKey::None, HeaderKey::One);
-    let new = read::message(text, header_key, caller, |route| server.engine.route(route).is_some())?;
+    let new = read::message(text, header_key, caller, |route| wrong_route(server, route))?;
     let new = in_trace(new, traceparent(headers));
     let taken = match wait(headers) {
         Some(span) => return Box::pin(wait_for(server, new, span)).await,
@@ -152,9 +152,9 @@ async fn many(
     let mut news = Vec::with_capacity(texts.len());
     let mut wrong = Vec::new();
     for (index, text) in texts.iter().enumerate() {
-        let has_route = |route: &str| server.engine.route(route).is_some();
+        let wrong_route = |route: &str| wrong_route(server, route);
         let header_key = header_key.map_or(HeaderKey::None, |key| HeaderKey::Many(key, index as u64));
-        match read::message(text.get(), header_key, caller, has_route) {
+        match read::message(text.get(), header_key, caller, wrong_route) {
             Ok(new) => news.push(in_trace(new, traceparent(headers))),
             Err(problem) if problem.errors.is_empty() => return Err(problem),
             Err(problem) => {
@@ -253,6 +253,17 @@ async fn tell(server: &Server, head: NewMessage, accepted: Accepted) -> Result<T
         }
     };
     Ok(taken)
+}
+
+/// Why nothing can be accepted on a route; `None` if it can.
+pub(super) fn wrong_route(server: &Server, name: &str) -> Option<&'static str> {
+    match server.engine.route(name) {
+        None => Some("names no route of the config: GET /v1/routes has them"),
+        Some(route) if route.table.is_some() => {
+            Some("carries the rows of an application's table: write the row there instead")
+        }
+        Some(_) => None,
+    }
 }
 
 /// A message that has ended and been deleted since, with no retention, as it was when it came.
