@@ -158,10 +158,14 @@ impl Search {
 
 /// A time as it is written, or how long ago it was.
 fn time(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+    let bad =
+        || format!("is a time such as 2026-12-01T09:00:00Z, or how long ago, such as 24h; not {text:?}");
+    // A bare 0 is a span elsewhere. Here it might as well be a time.
+    if text == "0" {
+        return Err(bad());
+    }
     let ago = |span: Duration| now.minus(span);
-    text.parse().or_else(|_| parse_span(text).map(ago)).map_err(|_| {
-        format!("is a time such as 2026-12-01T09:00:00Z, or how long ago, such as 24h; not {text:?}")
-    })
+    text.parse().or_else(|_| parse_span(text).map(ago)).map_err(|_| bad())
 }
 
 fn words(text: &str) -> Result<String, String> {

@@ -150,7 +150,7 @@ async fn messages_are_found_by_recipient_error_and_time_and_deeds_are_told() {
     assert_eq!(found("since=1h").await, (both.to_vec(), true));
     assert_eq!(found("before=1h").await, (vec![], true));
     assert_eq!(found("since=1h&limit=1").await, (both[..1].to_vec(), false));
-    for query in ["recipient=", "error=%20", "since=yesterday", "before=2026"] {
+    for query in ["recipient=", "error=%20", "since=yesterday", "since=0", "before=2026"] {
         assert_eq!(rig.get(&format!("/v1/messages?{query}")).await.status, 422, "{query}");
     }
     rig.post(&format!("/v1/messages/{full}/dismiss"), "").await;
