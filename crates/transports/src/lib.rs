@@ -3,6 +3,7 @@
 //! An adapter carries once and reports; it never retries by itself, and adapters never import one another.
 
 mod address;
+mod encryption;
 pub mod rabbitmq;
 #[cfg(feature = "redis")]
 pub mod redis;

@@ -1,10 +1,6 @@
 //! Comes to a broker: the socket, encryption where the URL asks for it, and the login.
 
-use std::sync::Arc;
-
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -12,6 +8,7 @@ use super::amqp::wire::Short;
 use super::amqp::{Channel, Closed, Connection, Options, Stream, code};
 use super::config::{Broker, BrokerConfig};
 use super::declare;
+use crate::encryption::connector;
 
 /// Knows how to come to one broker.
 pub(super) struct Dial {
@@ -101,21 +98,8 @@ pub(super) fn is_login_refused(closed: &Closed) -> bool {
 }
 
 fn encryption(config: &BrokerConfig, host: &str) -> Result<(TlsConnector, ServerName<'static>), String> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if let Some(path) = &config.ca_file {
-        let wrong = |error: &dyn std::fmt::Display| format!("ca_file {}: {error}", path.display());
-        let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))?;
-        for certificate in read {
-            let certificate = certificate.map_err(|error| wrong(&error))?;
-            roots.add(certificate).map_err(|error| wrong(&error))?;
-        }
-    }
-    let client = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS: {error}"))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let connector = connector(config.ca_file.as_deref())?;
     let server =
         ServerName::try_from(host.to_owned()).map_err(|_| "the host is no name of one".to_owned())?;
-    Ok((TlsConnector::from(Arc::new(client)), server))
+    Ok((connector, server))
 }

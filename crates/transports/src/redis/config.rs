@@ -1,8 +1,10 @@
 //! The server as it is written in a config.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use crate::address::Secret;
+use crate::address::{parse_address, show_address, unescape};
 
 /// How a server is come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,22 +113,6 @@ pub enum Kind {
     Sentinel(String),
 }
 
-/// A text that is never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    pub(super) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"***\"")
-    }
-}
-
 /// The ports that servers and sentinels have where nobody says another.
 const PORT: u16 = 6_379;
 const SENTINEL_PORT: u16 = 26_379;
@@ -178,7 +164,7 @@ impl Servers {
         };
         let usual_port = if matches!(kind, Kind::Sentinel(_)) { SENTINEL_PORT } else { PORT };
         let hosts: Vec<(String, u16)> =
-            hosts.split(',').map(|text| parse_address(text, usual_port)).collect::<Result<_, _>>()?;
+            hosts.split(',').map(|text| host_and_port(text, usual_port)).collect::<Result<_, _>>()?;
         if kind == Kind::One && hosts.len() > 1 {
             return Err("several hosts are a redis-cluster:// or behind a redis-sentinel://".to_owned());
         }
@@ -186,7 +172,7 @@ impl Servers {
             "" => 0,
             text => text.parse().map_err(|_| "a database is a number from 0 to 65535".to_owned())?,
         };
-        Ok(Self { kind, hosts, tls, user, password: password.map(Secret), database })
+        Ok(Self { kind, hosts, tls, user, password: password.map(Secret::new), database })
     }
 
     /// The servers as people know them, without their login.
@@ -203,11 +189,6 @@ impl Servers {
     }
 }
 
-/// An address as people write it.
-pub(super) fn show_address(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-}
-
 fn parse_login(text: &str) -> Result<(Option<String>, Option<String>), String> {
     let wrong = || {
         "a login is written user:password or :password, with % and two digits for what is no letter"
@@ -221,41 +202,9 @@ fn parse_login(text: &str) -> Result<(Option<String>, Option<String>), String> {
     }
 }
 
-fn parse_address(text: &str, usual_port: u16) -> Result<(String, u16), String> {
-    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, rest)) => (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some("?"))),
-        None => match text.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        },
-    };
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
-    if host.is_empty() || !host.chars().all(fits) {
-        return Err("a host is missing, or no name of one".to_owned());
-    }
-    match port.map(str::parse::<u16>) {
-        None => Ok((host.to_owned(), usual_port)),
-        Some(Ok(port)) if port > 0 => Ok((host.to_owned(), port)),
-        Some(_) => Err("the port must be a number from 1 to 65535".to_owned()),
-    }
-}
-
-/// A text with its `%41` read as what they stand for.
-fn unescape(text: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        let [high, low, after @ ..] = rest else { return None };
-        bytes.push(u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
+fn host_and_port(text: &str, usual_port: u16) -> Result<(String, u16), String> {
+    let (host, port) = parse_address(text)?;
+    Ok((host, port.unwrap_or(usual_port)))
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
 //! Comes to a server: the socket, encryption where the URL asks for it, the login, and where it is behind sentinels.
 
-use std::sync::Arc;
-
 use ::redis::{Value, cmd};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::classify::{FORBIDDEN, WRONG_LOGIN};
-use super::config::{Kind, ServerConfig, Servers, show_address};
+use super::config::{Kind, ServerConfig, Servers};
 use super::line::{Line, Trouble};
+use crate::address::show_address;
+use crate::encryption::connector;
 
 /// A host and a port.
 pub(super) type Address = (String, u16);
@@ -27,7 +25,7 @@ impl Dial {
     /// To the servers of this config, if it has any.
     pub(super) fn new(config: &ServerConfig) -> Result<Option<Self>, String> {
         let Some(servers) = config.servers.clone() else { return Ok(None) };
-        let tls = servers.tls.then(|| encryption(config)).transpose()?;
+        let tls = servers.tls.then(|| connector(config.ca_file.as_deref())).transpose()?;
         Ok(Some(Self { config: config.clone(), servers, tls }))
     }
 
@@ -142,22 +140,4 @@ pub(super) fn text(value: &Value) -> Option<&str> {
         Value::SimpleString(text) => Some(text),
         _ => None,
     }
-}
-
-fn encryption(config: &ServerConfig) -> Result<TlsConnector, String> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if let Some(path) = &config.ca_file {
-        let wrong = |error: &dyn std::fmt::Display| format!("ca_file {}: {error}", path.display());
-        let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))?;
-        for certificate in read {
-            let certificate = certificate.map_err(|error| wrong(&error))?;
-            roots.add(certificate).map_err(|error| wrong(&error))?;
-        }
-    }
-    let client = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS: {error}"))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(client)))
 }
