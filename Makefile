@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check sim chaos bench bench-http bench-postgres bench-rabbitmq bench-redis bench-table coverage doc clean
+.PHONY: help run demo test check sim chaos bench bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -11,6 +11,7 @@ MINUTES ?= 5
 MESSAGES ?= 50000
 BENCH ?= --store sqlite:target/bench/redeliver.db
 BENCH_POSTGRES ?= --backlog 5000000
+KAFKA_MESSAGES ?= 200000
 REDIS_MESSAGES ?= 200000
 
 FMT := $(CARGO) fmt --all --check
@@ -73,6 +74,10 @@ bench-postgres: ## The same on a PostgreSQL of its own, which goes afterwards: B
 	@scripts/ensure build postgres
 	$(CARGO) build --locked --release --package redeliver-cli
 	@scripts/bench-postgres $(BENCH_POSTGRES)
+
+bench-kafka: ## Measure writing to a Kafka cluster beside the bare client, three times: KAFKA_MESSAGES=200000
+	@scripts/ensure build
+	$(CARGO) run --locked --release --quiet --package redeliver-transports --example kafka -- $(KAFKA_MESSAGES)
 
 bench-rabbitmq: ## Measure republishing and intake beside a bare publisher and a bare consumer on a RabbitMQ of its own, and lateness
 	@scripts/ensure build rabbitmq

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use redeliver_core::{Name, Timestamp};
 use redeliver_engine::access::Access;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "kafka", feature = "redis"))]
 use redeliver_engine::bring::Bring;
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::emit::{Observer, Telemetry};
 use redeliver_engine::gate::Gate;
 use redeliver_engine::hand_off::HandOff;
+#[cfg(feature = "kafka")]
+use redeliver_engine::hear::Hear;
 use redeliver_engine::intake::Intake;
 use redeliver_engine::memory::MemoryStore;
 use redeliver_engine::sender::{Pace, Sender};
@@ -20,7 +22,7 @@ use redeliver_engine::store::Store;
 use redeliver_engine::transport::Transport;
 use redeliver_engine::{Engine, Line};
 use redeliver_gates::eligibility::EligibilityGate;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "kafka", feature = "redis"))]
 use redeliver_server::api::messages::read_message;
 use redeliver_stores::adopted::Rows;
 use redeliver_stores::mapping::Mapping;
@@ -32,6 +34,8 @@ use redeliver_stores::postgres::{
 use redeliver_stores::sqlite::table::SqliteTable;
 use redeliver_stores::table::{Beside, TableStore};
 use redeliver_stores::{Durability as SqliteDurability, OpenError, OpenOptions, Postgres, Role, Sqlite};
+#[cfg(feature = "kafka")]
+use redeliver_transports::kafka::{KafkaIntake, KafkaTransport, Takes as KafkaTakes};
 use redeliver_transports::rabbitmq::{
     RabbitmqConfig, RabbitmqIntake, RabbitmqIntakeConfig, RabbitmqTransport, Takes,
 };
@@ -164,6 +168,24 @@ fn gates(config: &RouteConfig, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Arc
 pub fn intakes(config: &Config, engine: &Engine) -> anyhow::Result<Vec<(Name, Arc<dyn Intake>)>> {
     let clock = engine.clock();
     let intake = |(name, own): (&Name, &IntakeConfig)| match own {
+        #[cfg(feature = "kafka")]
+        IntakeConfig::Kafka(own) => {
+            let workspace = own.workspace.clone();
+            let bring = Bring {
+                name: name.clone(),
+                read: Arc::new(move |bytes| read_message(bytes, workspace.clone())),
+                rejects: own.rejects.clone(),
+                bytes_max: own.message_bytes_max,
+                clock: Arc::clone(clock),
+            };
+            let (name, own, clock) = (name.clone(), &**own, Arc::clone(clock));
+            let intake = match own.takes {
+                KafkaTakes::Messages => KafkaIntake::new(name.clone(), own.clone(), bring, clock),
+                KafkaTakes::Reports => KafkaIntake::new(name.clone(), own.clone(), Hear::new(bring), clock),
+            };
+            let intake = intake.map_err(|wrong| anyhow!("intake {name}: {wrong}"))?;
+            Ok((name, Arc::new(intake) as Arc<dyn Intake>))
+        }
         IntakeConfig::Rabbitmq(own) => {
             // Word of the dead may have to wait for its first connection; its queue is there from the start.
             let queues = config.transports.iter().filter_map(|(name, transport)| match transport {
@@ -401,6 +423,11 @@ fn transport(
 ) -> anyhow::Result<Arc<dyn Transport>> {
     let clock = Arc::clone(clock);
     match own {
+        #[cfg(feature = "kafka")]
+        TransportConfig::Kafka(config) => {
+            let transport = KafkaTransport::new(name.clone(), (**config).clone(), clock);
+            Ok(Arc::new(transport.map_err(|wrong| anyhow!("transport {name}: {wrong}"))?))
+        }
         TransportConfig::Rabbitmq(own) => {
             let queues = if own.declare { dead_letter_queues(name, config) } else { Vec::new() };
             let transport =

@@ -157,7 +157,7 @@ redeliver.toml:14:22: entry 2 of script can't be read: a step begins with delive
 redeliver.toml:14:33: entry 3 of script can't be read: defer needs a span, as in "defer 30s", not "soon"
 redeliver.toml:15:1: unknown key "latencyy" in [transports.script]: did you mean "latency"?
 redeliver.toml:17:13: a name is made of a-z, 0-9, "_", "." and "-": not "Post"
-redeliver.toml:18:8: kind must be "rabbitmq" or "redis" or "scripted" or "smtp", not "smtpp": did you mean "smtp"?
+redeliver.toml:18:8: kind must be "kafka" or "rabbitmq" or "redis" or "scripted" or "smtp", not "smtpp": did you mean "smtp"?
 redeliver.toml:22:1: backoff must have 1 to 1000 entries, such as ["1m", "5m", "15m"]
 redeliver.toml:23:16: max_attempts must be between 1 and 10000, not 0
 redeliver.toml:26:13: base (2m) must not be above cap (1m)

@@ -11,6 +11,7 @@ use redeliver_core::breaker::BreakerConfig;
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Lane, Policy, Route};
 use redeliver_gates::eligibility::{EligibilityConfig, Template};
+use redeliver_transports::kafka::KafkaIntakeConfig;
 use redeliver_transports::rabbitmq::RabbitmqIntakeConfig;
 use redeliver_transports::redis::RedisIntakeConfig;
 use redeliver_transports::scripted::ScriptedConfig;
@@ -58,6 +59,16 @@ fn the_example_is_the_default_config_with_its_routes() {
         rejects: "dead".into(),
         ..RabbitmqIntakeConfig::default()
     };
+    let devices = RouteConfig {
+        route: Route::new("devices", "kafka", doubling.clone()),
+        policies: [(); 4].map(|()| "doubling".into()),
+        eligibility: None,
+    };
+    let kafka = KafkaIntakeConfig {
+        topic: "notifications.failed".to_owned(),
+        rejects: "dead".into(),
+        ..KafkaIntakeConfig::default()
+    };
     let alerts = RouteConfig {
         route: Route::new("alerts", "redis", doubling.clone()),
         policies: [(); 4].map(|()| "doubling".into()),
@@ -70,6 +81,7 @@ fn the_example_is_the_default_config_with_its_routes() {
     };
     let expected = Config {
         transports: [
+            ("kafka".into(), TransportConfig::Kafka(Box::default())),
             ("rabbitmq".into(), TransportConfig::Rabbitmq(Box::default())),
             ("redis".into(), TransportConfig::Redis(Box::default())),
             ("script".into(), TransportConfig::Scripted(ScriptedConfig::default())),
@@ -83,11 +95,13 @@ fn the_example_is_the_default_config_with_its_routes() {
             ("dead".into(), dead),
             ("orders".into(), orders),
             ("alerts".into(), alerts),
+            ("devices".into(), devices),
         ]
         .into(),
         intakes: [
             ("retry".into(), IntakeConfig::Rabbitmq(Box::new(retry))),
             ("redis".into(), IntakeConfig::Redis(Box::new(redis))),
+            ("kafka".into(), IntakeConfig::Kafka(Box::new(kafka))),
         ]
         .into(),
         ..Config::default()

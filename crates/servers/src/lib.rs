@@ -9,6 +9,7 @@
 )]
 
 mod guard;
+pub mod kafka;
 pub mod pgbouncer;
 mod ports;
 pub mod postgres;

@@ -4,6 +4,8 @@
 
 mod address;
 mod encryption;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 pub mod rabbitmq;
 #[cfg(feature = "redis")]
 pub mod redis;

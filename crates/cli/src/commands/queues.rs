@@ -42,6 +42,9 @@ fn ours(config: &Config) -> Vec<(BrokerConfig, Vec<String>)> {
     for intake in config.intakes.values() {
         match intake {
             IntakeConfig::Rabbitmq(intake) => add(&intake.broker, vec![intake.queue.clone()]),
+            // Topics are made by those who know how many partitions they want.
+            #[cfg(feature = "kafka")]
+            IntakeConfig::Kafka(_) => {}
             // A stream is made by whoever reads it.
             #[cfg(feature = "redis")]
             IntakeConfig::Redis(_) => {}

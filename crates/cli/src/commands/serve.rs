@@ -72,6 +72,8 @@ async fn serve(
     emit::begin(engine.routes());
     let retry_routes = config.intakes.values().filter_map(|intake| match intake {
         IntakeConfig::Rabbitmq(intake) => Some(intake.route.clone()),
+        #[cfg(feature = "kafka")]
+        IntakeConfig::Kafka(_) => None,
         #[cfg(feature = "redis")]
         IntakeConfig::Redis(_) => None,
     });

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use redeliver_core::Name;
+#[cfg(feature = "kafka")]
+use redeliver_transports::kafka::KafkaIntakeConfig;
 use redeliver_transports::rabbitmq::RabbitmqIntakeConfig;
 #[cfg(feature = "redis")]
 use redeliver_transports::redis::RedisIntakeConfig;
@@ -16,6 +18,9 @@ use super::transports::{broker, flag, short};
 /// One intake, by its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IntakeConfig {
+    /// `kind = "kafka"`: takes what comes to a topic.
+    #[cfg(feature = "kafka")]
+    Kafka(Box<KafkaIntakeConfig>),
     /// `kind = "rabbitmq"`: takes what comes to a queue.
     Rabbitmq(Box<RabbitmqIntakeConfig>),
     /// `kind = "redis"`: takes what comes to a stream.
@@ -27,6 +32,8 @@ pub enum IntakeConfig {
 type ReadKind = fn(&Reader<'_>, &BTreeMap<Name, RouteConfig>) -> IntakeConfig;
 
 const KINDS: &[(&str, ReadKind)] = &[
+    #[cfg(feature = "kafka")]
+    ("kafka", super::kafka::intake),
     ("rabbitmq", rabbitmq),
     #[cfg(feature = "redis")]
     ("redis", super::redis::intake),

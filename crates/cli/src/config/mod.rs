@@ -8,6 +8,8 @@ mod engine;
 pub mod environment;
 mod http;
 mod intakes;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod log;
 mod policies;
 pub mod problem;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "kafka")]
+use redeliver_transports::kafka::KafkaConfig;
 use redeliver_transports::rabbitmq::{Broker, BrokerConfig, OnConfirm, RabbitmqConfig};
 #[cfg(feature = "redis")]
 use redeliver_transports::redis::RedisConfig;
@@ -15,6 +17,9 @@ use super::value::{HOUR, MS, SECOND};
 /// One transport, by its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportConfig {
+    /// `kind = "kafka"`: writes to the topics of a cluster.
+    #[cfg(feature = "kafka")]
+    Kafka(Box<KafkaConfig>),
     /// `kind = "rabbitmq"`: publishes to the queues of a broker.
     Rabbitmq(Box<RabbitmqConfig>),
     /// `kind = "redis"`: writes to the streams, lists or sorted sets of a server.
@@ -30,6 +35,8 @@ impl TransportConfig {
     /// The kind's word.
     pub const fn kind(&self) -> &'static str {
         match self {
+            #[cfg(feature = "kafka")]
+            Self::Kafka(_) => "kafka",
             Self::Rabbitmq(_) => "rabbitmq",
             #[cfg(feature = "redis")]
             Self::Redis(_) => "redis",
@@ -44,6 +51,8 @@ type ReadKind = fn(&Reader<'_>) -> TransportConfig;
 
 /// The kinds and how each is read.
 const KINDS: &[(&str, ReadKind)] = &[
+    #[cfg(feature = "kafka")]
+    ("kafka", super::kafka::transport),
     ("rabbitmq", rabbitmq),
     #[cfg(feature = "redis")]
     ("redis", super::redis::transport),

@@ -1,0 +1,253 @@
+//! Kafka: the cluster that comes with librdkafka. It lives within this process and speaks the real protocol on real
+//! ports of this machine, keeps its topics in memory, and can be told to fail.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::config::{ClientConfig, FromClientConfig, RDKafkaLogLevel};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{Headers, Message, OwnedHeaders};
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+use rdkafka::{Offset, TopicPartitionList};
+
+pub use rdkafka::types::{RDKafkaApiKey as Request, RDKafkaRespErr as Fault};
+
+/// Long enough for anything that a cluster that is up will do.
+const WITHIN: Duration = Duration::from_secs(60);
+/// How long it is waited for the next record.
+const POLL_WITHIN: Duration = Duration::from_secs(1);
+/// How often none may come, or trouble instead.
+const IDLE_MAX: usize = 60;
+
+type Cluster = MockCluster<'static, DefaultProducerContext>;
+type Deed = Box<dyn FnOnce(&Cluster) + Send>;
+
+/// A cluster of its own, which ends when this is dropped.
+pub struct KafkaCluster {
+    /// Writes what tests put.
+    writer: OnceLock<ThreadedProducer<DefaultProducerContext>>,
+    /// Reads what tests look at, by the name of a group.
+    onlookers: Mutex<BTreeMap<String, BaseConsumer>>,
+    brokers: String,
+    // It can't be moved between threads, so it has one of its own. Last, so that its clients go before it does.
+    deeds: Sender<Deed>,
+}
+
+/// What stands in a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Where.
+    pub partition: i32,
+    /// At which place.
+    pub offset: i64,
+    /// Its key.
+    pub key: Option<Vec<u8>>,
+    /// Its headers, in order.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Record {
+    /// The value of a header that is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.headers.iter().find(|(known, _)| known == name)?;
+        std::str::from_utf8(value).ok()
+    }
+}
+
+impl KafkaCluster {
+    /// Starts a cluster of one broker.
+    pub fn start() -> Self {
+        Self::start_with(1)
+    }
+
+    /// Starts a cluster of so many brokers.
+    pub fn start_with(brokers: i32) -> Self {
+        let (deeds, coming) = channel::<Deed>();
+        let (told, tell) = channel();
+        thread::spawn(move || {
+            let cluster = MockCluster::new(brokers).expect("a cluster within this process");
+            told.send(cluster.bootstrap_servers()).expect("whoever starts it waits for it");
+            for deed in coming {
+                deed(&cluster);
+            }
+        });
+        let brokers = tell.recv().expect("the cluster starts");
+        Self { deeds, brokers, writer: OnceLock::new(), onlookers: Mutex::default() }
+    }
+
+    /// Its brokers, as clients are told them.
+    pub fn brokers(&self) -> &str {
+        &self.brokers
+    }
+
+    /// Makes a topic. One that nobody made is made by whoever first writes to it, with four partitions.
+    pub fn make_topic(&self, name: &str, partitions: i32) {
+        let name = name.to_owned();
+        self.have(move |cluster| cluster.create_topic(&name, partitions, 1)).expect("a new topic");
+    }
+
+    /// From now on, there is no such topic.
+    pub fn hide_topic(&self, name: &str) {
+        let name = name.to_owned();
+        let fault = Fault::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+        self.have(move |cluster| cluster.topic_error(&name, fault)).expect("a topic can be hidden");
+    }
+
+    /// All brokers end all connections, and take no new ones.
+    pub fn take_down(&self) {
+        self.have(|cluster| cluster.broker_down(-1)).expect("brokers go down");
+    }
+
+    /// All brokers are back, with everything that they had.
+    pub fn bring_up(&self) {
+        self.have(|cluster| cluster.broker_up(-1)).expect("brokers come up");
+    }
+
+    /// The next requests of this kind fail like this, one after the other, instead of being looked at.
+    pub fn fail(&self, request: Request, faults: &[Fault]) {
+        let faults = faults.to_vec();
+        self.have(move |cluster| cluster.request_errors(request, &faults));
+    }
+
+    /// Requests of this kind fail no more.
+    pub fn forgive(&self, request: Request) {
+        self.have(move |cluster| cluster.clear_request_errors(request));
+    }
+
+    /// Every answer takes this long.
+    pub fn delay(&self, span: Duration) {
+        self.have(move |cluster| cluster.broker_round_trip_time(-1, span)).expect("brokers can be slow");
+    }
+
+    /// Writes a record to a topic.
+    pub fn put(&self, topic: &str, key: Option<&str>, bytes: &[u8]) {
+        self.put_all(topic, &[(key, bytes)]);
+    }
+
+    /// Writes records to a topic. All are there when this returns.
+    pub fn put_all(&self, topic: &str, records: &[(Option<&str>, &[u8])]) {
+        let producer = self.writer.get_or_init(|| made(&self.settings()));
+        for (key, bytes) in records {
+            let record = BaseRecord::<str, [u8]>::to(topic).payload(bytes).headers(OwnedHeaders::new());
+            let record = match key {
+                Some(key) => record.key(key),
+                None => record,
+            };
+            producer.send(record).map_err(|(error, _)| error).expect("there is room");
+        }
+        producer.flush(WITHIN).expect("the cluster takes it");
+    }
+
+    /// Everything that stands in a topic, by partition and place.
+    pub fn records(&self, topic: &str) -> Vec<Record> {
+        self.look("onlooker", |consumer| {
+            let partitions = partitions(consumer, topic);
+            let mut all = TopicPartitionList::new();
+            for partition in &partitions {
+                all.add_partition_offset(topic, *partition, Offset::Beginning).expect("a partition");
+            }
+            consumer.assign(&all).expect("partitions that are there");
+            let records = read(consumer, partitions.into_iter().collect());
+            consumer.unassign().expect("partitions that are there");
+            records
+        })
+    }
+
+    /// How many records of a topic a group has committed to have read.
+    pub fn committed(&self, group: &str, topic: &str) -> i64 {
+        self.look(group, |consumer| {
+            let mut all = TopicPartitionList::new();
+            for partition in partitions(consumer, topic) {
+                all.add_partition(topic, partition);
+            }
+            let offsets = consumer.committed_offsets(all, WITHIN).expect("a group's offsets");
+            let count = |offset| match offset {
+                Offset::Offset(count) => count,
+                _ => 0,
+            };
+            offsets.elements().iter().map(|element| count(element.offset())).sum()
+        })
+    }
+
+    /// Looks at the cluster in the name of a group, without becoming a member of it.
+    fn look<T>(&self, group: &str, look: impl FnOnce(&BaseConsumer) -> T) -> T {
+        let mut onlookers = self.onlookers.lock().expect("nobody has failed in the middle");
+        let onlooker = onlookers.entry(group.to_owned()).or_insert_with(|| {
+            let mut settings = self.settings();
+            settings.set("enable.partition.eof", "true").set("enable.auto.commit", "false");
+            made(settings.set("group.id", group))
+        });
+        look(onlooker)
+    }
+
+    fn settings(&self) -> ClientConfig {
+        let mut settings = ClientConfig::new();
+        settings.set("bootstrap.servers", &self.brokers).set_log_level(RDKafkaLogLevel::Error);
+        settings.set("reconnect.backoff.max.ms", "500");
+        settings
+    }
+
+    /// Has something done on the cluster's own thread, and waits for it.
+    fn have<T: Send + 'static>(&self, deed: impl FnOnce(&Cluster) -> T + Send + 'static) -> T {
+        let (told, tell) = channel();
+        let deed = move |cluster: &Cluster| {
+            let _ = told.send(deed(cluster));
+        };
+        self.deeds.send(Box::new(deed)).expect("the cluster lives as long as this does");
+        tell.recv().expect("the cluster lives as long as this does")
+    }
+}
+
+fn made<T: FromClientConfig>(settings: &ClientConfig) -> T {
+    settings.create().expect("a client of the cluster")
+}
+
+/// What stands in these partitions, to their ends.
+fn read(consumer: &BaseConsumer, mut left: BTreeSet<i32>) -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut idle = 0;
+    while !left.is_empty() {
+        match consumer.poll(POLL_WITHIN) {
+            Some(Ok(message)) => records.push(record(&message)),
+            Some(Err(KafkaError::PartitionEOF(partition))) => {
+                left.remove(&partition);
+            }
+            // Brokers that were away are still spoken of.
+            Some(Err(_)) | None => {
+                idle += 1;
+                assert!(idle < IDLE_MAX, "the end of partitions {left:?} does not come");
+            }
+        }
+    }
+    records.sort_by_key(|record| (record.partition, record.offset));
+    records
+}
+
+fn partitions(consumer: &BaseConsumer, topic: &str) -> Vec<i32> {
+    let known = consumer.fetch_metadata(Some(topic), WITHIN).expect("the cluster answers");
+    let topics = known.topics().iter().filter(|known| known.name() == topic);
+    topics.flat_map(|topic| topic.partitions()).map(|partition| partition.id()).collect()
+}
+
+fn record(message: &impl Message) -> Record {
+    let headers = message.headers().map(|headers| {
+        let one = |header: rdkafka::message::Header<'_, &[u8]>| {
+            (header.key.to_owned(), header.value.unwrap_or_default().to_vec())
+        };
+        headers.iter().map(one).collect()
+    });
+    Record {
+        partition: message.partition(),
+        offset: message.offset(),
+        key: message.key().map(<[u8]>::to_vec),
+        headers: headers.unwrap_or_default(),
+        bytes: message.payload().unwrap_or_default().to_vec(),
+    }
+}

@@ -1,0 +1,62 @@
+//! The Kafka intake keeps the rules for intakes, against a cluster that remembers what was committed.
+#![cfg(feature = "kafka")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod topics;
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use redeliver_conformance::intake::IntakeRig;
+use redeliver_engine::intake::Intake;
+use redeliver_servers::kafka::KafkaCluster;
+use redeliver_transports::kafka::KafkaIntake;
+
+use topics::{GROUP, POISON, SOURCE, intake};
+
+struct Rig {
+    intake: KafkaIntake,
+    cluster: KafkaCluster,
+    put: AtomicI64,
+}
+
+fn rig() -> Rig {
+    let cluster = KafkaCluster::start();
+    cluster.make_topic(SOURCE, 2);
+    Rig { intake: intake(&cluster), cluster, put: AtomicI64::new(0) }
+}
+
+impl Rig {
+    fn put_bytes(&self, bytes: &[u8]) {
+        self.cluster.put(SOURCE, None, bytes);
+        self.put.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl IntakeRig for Rig {
+    fn intake(&self) -> &dyn Intake {
+        &self.intake
+    }
+
+    async fn put(&self, bytes: Bytes) {
+        self.put_bytes(&bytes);
+    }
+
+    async fn put_poison(&self) {
+        self.put_bytes(POISON);
+    }
+
+    async fn unacknowledged(&self) -> usize {
+        let left = self.put.load(Ordering::Relaxed) - self.cluster.committed(GROUP, SOURCE);
+        usize::try_from(left).unwrap()
+    }
+
+    /// What nobody can read is brought to the sink, to be kept as dead.
+    async fn set_aside(&self) -> Vec<Bytes> {
+        Vec::new()
+    }
+}
+
+redeliver_conformance::intake_tests!(rig());
