@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check sim chaos bench bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage doc clean
+.PHONY: help run demo test check sim chaos bench bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -94,6 +94,11 @@ bench-table: ## Measure how fast what is due is found in an application's table 
 coverage: ## Measure which lines the tests reach; fails below the gates in scripts/coverage
 	@scripts/ensure build peers coverage
 	@scripts/coverage
+
+screenshots: ## Look at every page of the console in a browser, and keep the pictures in docs/console
+	@scripts/ensure build check peers
+	@mkdir -p docs/console
+	@REDELIVER_SCREENSHOTS="$(CURDIR)/docs/console" $(CARGO) test --locked -p redeliver-server --test console browser
 
 doc: ## Build the documentation of the code, without warnings
 	@scripts/ensure build

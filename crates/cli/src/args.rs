@@ -16,8 +16,8 @@ use crate::config::{StoreUrl, profiles};
 
 pub use keys::KeysCommand;
 pub use messages::{
-    ActArgs, AuditArgs, ExplainArgs, ExportArgs, ImportArgs, ListArgs, ReportArgs, RouteArgs, RoutesCommand,
-    ShowArgs, StatsArgs, TailArgs,
+    ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, ExplainArgs, ExportArgs, ImportArgs, ListArgs,
+    ReportArgs, RouteArgs, RoutesCommand, ShowArgs, StatsArgs, TailArgs,
 };
 pub use reach::{FilterArgs, OutputArgs, ReachArgs};
 pub use send::{AboutArgs, MailArgs, SendArgs};
@@ -69,6 +69,11 @@ pub enum Command {
     Routes(RoutesCommand),
     /// Count the messages of each route
     Stats(StatsArgs),
+    /// Group dead messages by their error, the largest group first
+    Dead(StatsArgs),
+    /// Do the same to all messages that match, and watch how far it has come
+    #[command(subcommand)]
+    Bulk(BulkCommand),
     /// List what people did, the newest first
     Audit(AuditArgs),
     /// Watch ten messages fail, be retried and end, in half a minute

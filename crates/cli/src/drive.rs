@@ -34,6 +34,7 @@ pub async fn drive_with(
     for part in house {
         tasks.start_house(part);
     }
+    tasks.start_house(Arc::clone(engine).bulks(stop.clone()));
     for (name, intake) in intakes {
         let (engine, stop) = (Arc::clone(engine), stop.clone());
         tasks.start_work(format!("intake {name}"), async move {

@@ -273,3 +273,39 @@ fn whoever_asks_wrongly_is_told_what_to_do() {
     std::fs::remove_file(face.place.path("store.db")).unwrap();
     check(&["list"], 2, "say where the messages are: --url URL");
 }
+
+#[test]
+fn what_was_given_up_is_grouped_and_dismissed_together_and_deeds_are_told() {
+    for face in Face::both(ROUTES) {
+        for to in ["ada@example.org", "bob@example.org"] {
+            let email = json!({ "to": to, "subject": "Hi", "text": "x" });
+            face.send(
+                &json!({ "route": "email", "attempts": 3, "error": format!("550 no user {to}"), "email": email }),
+            );
+        }
+        let groups = face.json(&["dead", "--json"]);
+        assert_eq!(
+            (&groups[0]["count"], &groups[0]["error"]),
+            (&json!(2), &json!("550 no user (address)")),
+            "{groups:?}"
+        );
+        let fingerprint = groups[0]["fingerprint"].as_str().unwrap();
+        assert!(face.ask(&["dead"]).contains(fingerprint));
+        assert_eq!(face.json(&["list", "--json", "--recipient", "ada@"]).len(), 1);
+        assert_eq!(face.json(&["list", "--json", "--error", "no user", "--since", "1h"]).len(), 2);
+        assert!(face.json(&["list", "--json", "--before", "1h"]).is_empty());
+
+        let meant = face.ask(&["bulk", "dismiss", "--fingerprint", fingerprint, "--dry-run"]);
+        assert!(meant.starts_with("dismiss 2 messages") && meant.ends_with("nothing was done\n"), "{meant}");
+        let begun = face.ask(&["bulk", "dismiss", "--fingerprint", fingerprint, "--rate", "1"]);
+        let (id, _) = begun.split_once("  ").unwrap();
+        assert_eq!(face.json(&["bulk", "show", id, "--json"])[0]["action"], "dismiss");
+        assert!(face.ask(&["bulk", "list"]).contains(id));
+
+        let deeds = face.json(&["audit", "--json"]);
+        assert!(deeds.iter().any(|deed| deed["subject"] == format!("bulk:{id}")), "{deeds:?}");
+        assert!(face.ask(&["audit", "--utc"]).contains("bulk_dismiss"));
+        let said = face.tell(&["bulk", "stop", "nonsense"], "");
+        assert_eq!((said.err.as_str(), said.code), ("redeliver: there is no such bulk operation\n", Some(1)));
+    }
+}

@@ -1,6 +1,7 @@
 //! The rules for whatever remembers messages.
 
 pub mod apply;
+pub mod bulk;
 pub mod claim;
 pub mod foreign;
 pub mod gates;
@@ -174,6 +175,11 @@ macro_rules! store_tests {
                 nobody_takes_an_expired_message_from_its_worker
                 what_has_ended_does_not_expire
                 no_more_expire_than_the_limit
+            }
+            bulk {
+                a_bulk_operation_comes_back_whole
+                a_bulk_operation_changes_only_if_it_is_as_it_was_read
+                bulk_operations_are_told_newest_first
             }
             gates {
                 the_gates_with_parked_messages_are_told_once_each

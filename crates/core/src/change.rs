@@ -49,7 +49,7 @@ pub struct NewRow {
 pub struct Audit {
     /// Who: a key's name or a login, never a secret.
     pub actor: Arc<str>,
-    /// What: `retry`, `cancel`, `dismiss`, `restore`, `pause`, `resume`.
+    /// What: `retry`, `cancel`, `dismiss`, `restore`, `pause`, `resume`, or with `bulk_` before it.
     pub action: &'static str,
     /// To what: a message's id or a gate's key.
     pub subject: Arc<str>,

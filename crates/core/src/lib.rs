@@ -7,6 +7,7 @@
 pub mod accept;
 pub mod attempt;
 pub mod breaker;
+pub mod bulk;
 pub mod calendar;
 pub mod campaign;
 pub mod change;
@@ -17,6 +18,7 @@ mod draw;
 pub mod email;
 pub mod event;
 pub mod explain;
+pub mod fingerprint;
 pub mod gate;
 pub mod limit;
 pub mod message;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::change::{Audit, Change};
 use crate::event::{Event, Kind};
 use crate::message::{Fate, Lease, Message, State};
@@ -10,7 +12,8 @@ use crate::route::Route;
 use crate::time::Timestamp;
 
 /// What a person wants done.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
     /// A fresh budget, due now.
     Retry,

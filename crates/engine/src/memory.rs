@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
@@ -163,6 +164,18 @@ impl Store for MemoryStore {
 
     async fn next_due_at(&self, route: Name, lane: Lane) -> Result<Option<Timestamp>, StoreError> {
         Ok(self.lock().next_due_at(&route, lane))
+    }
+
+    async fn put_bulk(&self, bulk: Bulk, audit: Option<Audit>) -> Result<bool, StoreError> {
+        Ok(self.lock().put_bulk(bulk, audit))
+    }
+
+    async fn bulk(&self, id: Arc<str>) -> Result<Option<Bulk>, StoreError> {
+        Ok(self.lock().bulk(&id))
+    }
+
+    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        Ok(self.lock().bulks(limit))
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redeliver_core::accept::Known;
 use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::status::Status;
@@ -97,6 +98,21 @@ pub trait Store: Send + Sync + 'static {
     /// this store can't tell.
     async fn next_due_at(&self, _route: Name, _lane: Lane) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)
+    }
+
+    /// Keeps what is done to many messages, if it still has the version that was read; the store sets the next one.
+    async fn put_bulk(&self, _bulk: Bulk, _audit: Option<Audit>) -> Result<bool, StoreError> {
+        Err(StoreError::Unfit("it keeps no bulk operations".to_owned()))
+    }
+
+    /// One such.
+    async fn bulk(&self, _id: Arc<str>) -> Result<Option<Bulk>, StoreError> {
+        Ok(None)
+    }
+
+    /// Such, newest first.
+    async fn bulks(&self, _limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        Ok(Vec::new())
     }
 
     /// What people did, newest first.

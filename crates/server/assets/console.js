@@ -47,6 +47,24 @@ function moveRow(step) {
   rows[Math.min(Math.max(next, 0), rows.length - 1)].focus();
 }
 
+// A part that shows something going on looks again by itself, while somebody looks at it and is not in the middle of something.
+async function lookAgain() {
+  const live = document.querySelector("[data-live]");
+  const isBusy = () => document.hidden || document.querySelector("details[open], dialog[open]") || live.contains(document.activeElement);
+  if (!live || isBusy()) return;
+  try {
+    const answer = await fetch(location.href);
+    if (!answer.ok || answer.redirected) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const next = page.querySelector("[data-live]");
+    if (!next || !live.isConnected || isBusy()) return;
+    live.replaceWith(next);
+    showTimes();
+  } catch {
+    // The server is away; what is shown stays, and the next look may find it.
+  }
+}
+
 function closeOthers(opened) {
   for (const details of document.querySelectorAll("details.confirm[open]")) {
     if (details !== opened) details.open = false;
@@ -77,6 +95,7 @@ function press(event) {
 document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 showTimes();
 setInterval(showTimes, 1000);
+setInterval(lookAgain, 3000);
 document.addEventListener("keydown", press);
 document.addEventListener("toggle", (event) => event.target.open && event.target.matches("details.confirm") && closeOthers(event.target), true);
 document.addEventListener("click", (event) => !event.target.closest("details.confirm") && closeOthers(null));

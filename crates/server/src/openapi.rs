@@ -99,6 +99,8 @@ sent! {
     NewReport;
     /// The body of `POST /v1/keys`.
     NewKeyBody;
+    /// The body of `POST /v1/bulk`.
+    NewBulk;
 }
 
 /// The description as it is served, with the routes that there are.

@@ -12,7 +12,7 @@ use tracing::Instrument;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{audit, health, keys, messages, outbox, routes as ways, stats};
+use crate::api::{audit, bulk, dead_letters, health, keys, messages, outbox, routes as ways, stats};
 use crate::limits::within;
 use crate::metrics::Measured;
 use crate::problem::Problem;
@@ -34,6 +34,12 @@ pub(crate) fn calls() -> OpenApiRouter<Server> {
         .routes(routes!(ways::pause))
         .routes(routes!(ways::resume))
         .routes(routes!(stats::stats))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(bulk::list, bulk::begin))
+        .routes(routes!(bulk::get))
+        .routes(routes!(bulk::pause))
+        .routes(routes!(bulk::resume))
+        .routes(routes!(bulk::stop))
         .routes(routes!(audit::list))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))

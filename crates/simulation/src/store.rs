@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Message, MessageId, State, Timestamp};
@@ -288,6 +289,18 @@ impl Store for FaultyStore {
 
     async fn counts(&self, now: Timestamp) -> Result<Vec<Count>, StoreError> {
         self.inner.counts(now).await
+    }
+
+    async fn put_bulk(&self, bulk: Bulk, audit: Option<Audit>) -> Result<bool, StoreError> {
+        self.inner.put_bulk(bulk, audit).await
+    }
+
+    async fn bulk(&self, id: Arc<str>) -> Result<Option<Bulk>, StoreError> {
+        self.inner.bulk(id).await
+    }
+
+    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.inner.bulks(limit).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

@@ -48,7 +48,7 @@ impl Wanted {
 
 /// The word for what somebody did; a later version may know more of them.
 pub(crate) fn action(text: &str) -> &'static str {
-    const ACTIONS: [&str; 10] = [
+    const ACTIONS: [&str; 16] = [
         "retry",
         "cancel",
         "dismiss",
@@ -59,6 +59,12 @@ pub(crate) fn action(text: &str) -> &'static str {
         "release",
         "create_key",
         "revoke_key",
+        "bulk_retry",
+        "bulk_cancel",
+        "bulk_dismiss",
+        "bulk_pause",
+        "bulk_resume",
+        "bulk_stop",
     ];
     ACTIONS.into_iter().find(|word| *word == text).unwrap_or("other")
 }

@@ -194,6 +194,63 @@ pub struct StatsArgs {
     pub reach: ReachArgs,
 }
 
+/// `redeliver bulk`
+#[derive(Debug, Subcommand)]
+pub enum BulkCommand {
+    /// Start all that match over, with a fresh budget of tries
+    Retry(BulkArgs),
+    /// Stop all that match before they go out
+    Cancel(BulkArgs),
+    /// Put all dead ones that match away
+    Dismiss(BulkArgs),
+    /// List the newest bulk operations
+    List(StatsArgs),
+    /// Show how far one has come
+    Show(BulkOneArgs),
+    /// Have one wait
+    Pause(BulkOneArgs),
+    /// Let one go on
+    Resume(BulkOneArgs),
+    /// End one; what is done stays done
+    Stop(BulkOneArgs),
+}
+
+/// `redeliver bulk retry`, `cancel` and `dismiss`
+#[derive(Debug, ArgGroup)]
+pub struct BulkArgs {
+    /// Which messages.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// Only say what it would mean
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Messages in a second, at most
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rate: u32,
+    /// 1, 10 and 100 before all the others, and stop if they fail again
+    #[arg(long)]
+    pub canary: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver bulk show`, `pause`, `resume` and `stop`
+#[derive(Debug, ArgGroup)]
+pub struct BulkOneArgs {
+    /// The operation's id
+    pub id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where it is.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
 /// `redeliver audit`
 #[derive(Debug, ArgGroup)]
 pub struct AuditArgs {

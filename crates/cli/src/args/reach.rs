@@ -64,6 +64,9 @@ pub struct FilterArgs {
     /// Only those whose last error has this in it; looked for one by one
     #[arg(long, value_name = "TEXT")]
     pub error: Option<String>,
+    /// Only those whose last error has this fingerprint, as `redeliver dead` prints it; looked for one by one
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub fingerprint: Option<String>,
     /// Only those accepted then or later: a time, or how long ago, such as 24h
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
@@ -86,6 +89,7 @@ impl FilterArgs {
             ("key", self.key.as_deref()),
             ("recipient", self.recipient.as_deref()),
             ("error", self.error.as_deref()),
+            ("fingerprint", self.fingerprint.as_deref()),
             ("since", self.since.as_deref()),
             ("before", self.before.as_deref()),
             ("with_dismissed", self.with_dismissed.then_some("true")),

@@ -3,7 +3,9 @@
 mod act;
 mod audit;
 mod bench;
+mod bulk;
 mod check;
+mod dead;
 mod demo;
 mod doctor;
 mod export;
@@ -54,6 +56,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Export(args) => export::run(&args),
         Command::Routes(command) => routes::run(&command),
         Command::Stats(args) => stats::run(&args),
+        Command::Dead(args) => dead::run(&args),
+        Command::Bulk(command) => bulk::run(&command),
         Command::Audit(args) => audit::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Check(args) => check::run(&args),

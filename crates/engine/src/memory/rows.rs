@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redeliver_core::accept::{Ended, Known};
 use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::content::{ContentHash, ContentSource};
 use redeliver_core::gate::{GateKey, GateRecord};
@@ -29,6 +30,7 @@ pub(super) struct Rows {
     gates: BTreeMap<GateKey, GateRecord>,
     instances: BTreeMap<InstanceId, Beat>,
     audit: Vec<Audit>,
+    bulks: BTreeMap<Arc<str>, Bulk>,
     pub(super) doors: Doors,
 }
 
@@ -304,6 +306,24 @@ impl Rows {
         let first =
             |suspect| self.index.at(Place::Due(route.clone(), lane, suspect)).next().map(|(at, _)| at);
         first(false).into_iter().chain(first(true)).min()
+    }
+
+    pub(super) fn put_bulk(&mut self, bulk: Bulk, audit: Option<Audit>) -> bool {
+        let version = self.bulks.get(&bulk.id).map_or(0, |known| known.version);
+        if version != bulk.version {
+            return false;
+        }
+        self.bulks.insert(bulk.id.clone(), Bulk { version: version + 1, ..bulk });
+        self.audit.extend(audit);
+        true
+    }
+
+    pub(super) fn bulk(&self, id: &Arc<str>) -> Option<Bulk> {
+        self.bulks.get(id).cloned()
+    }
+
+    pub(super) fn bulks(&self, limit: usize) -> Vec<Bulk> {
+        self.bulks.values().rev().take(limit).cloned().collect()
     }
 
     pub(super) fn audit(&self, limit: usize) -> Vec<Audit> {

@@ -1,6 +1,8 @@
 //! The calls of the API, one file for each resource.
 
 pub mod audit;
+pub mod bulk;
+pub mod dead_letters;
 pub mod health;
 pub mod keys;
 pub mod messages;

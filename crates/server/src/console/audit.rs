@@ -62,6 +62,9 @@ fn href(subject: &str) -> Option<String> {
     if subject.starts_with("route:") {
         return Some(link::ROUTES.to_owned());
     }
+    if let Some(id) = subject.strip_prefix("bulk:") {
+        return Some(format!("{}/{}", link::BULK, link::segment(id)));
+    }
     match subject.parse() {
         Ok(id @ MessageId::Own(_)) => Some(link::message(&id)),
         _ => None,
@@ -77,6 +80,7 @@ mod tests {
         let id = MessageId::own(7);
         assert_eq!(href(&id.to_string()), Some(link::message(&id)));
         assert_eq!(href("route:email").as_deref(), Some("/admin/routes"));
+        assert_eq!(href("bulk:1").as_deref(), Some("/admin/bulk/1"));
         for subject in ["", "rdk_1", "javascript:alert(1)", "destination:mx"] {
             assert_eq!(href(subject), None, "{subject}");
         }

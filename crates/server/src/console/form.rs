@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::{Server, limits};
 
 /// Bytes of a form, at most.
-const BYTES_MAX: usize = 8 * 1024;
+const BYTES_MAX: usize = 32 * 1024;
 
 /// The fields of a form.
 #[derive(Clone, Default)]
@@ -37,6 +37,11 @@ impl Form {
     /// A field's text; empty if there is none.
     pub(super) fn text(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text)
+    }
+
+    /// All texts of a field that is there several times.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 }
 

@@ -10,6 +10,10 @@ pub(super) const OVERVIEW: &str = "/admin";
 pub(super) const QUEUE: &str = "/admin/email-queue";
 /// All messages.
 pub(super) const MESSAGES: &str = "/admin/messages";
+/// What is done to many messages.
+pub(super) const BULK: &str = "/admin/bulk";
+/// What was given up.
+pub(super) const DEAD: &str = "/admin/dead-letters";
 /// The routes.
 pub(super) const ROUTES: &str = "/admin/routes";
 /// What people did.

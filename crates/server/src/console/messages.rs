@@ -5,6 +5,7 @@ use axum::Extension;
 use axum::extract::State;
 use redeliver_core::Lane;
 use redeliver_core::status::Status;
+use redeliver_engine::search::{Found, LOOKED_THROUGH_MAX, OPENED_MAX};
 
 use super::emails::{Heading, email};
 use super::frame::{Frame, Place};
@@ -14,14 +15,24 @@ use super::queue::{Row, route_to_try, status_words};
 use super::{Console, link};
 use crate::api::messages::cursor;
 use crate::input::Params;
-use crate::search::{Found, LOOKED_THROUGH_MAX, OPENED_MAX, Search};
+use crate::search;
 
 /// Messages of one page.
 const PAGE_LEN: usize = 50;
 
 /// What can be asked for, as it stands in the address.
-const ASKED: [&str; 9] =
-    ["status", "route", "priority", "workspace", "key", "recipient", "error", "since", "before"];
+pub(super) const ASKED: [&str; 10] = [
+    "status",
+    "route",
+    "priority",
+    "workspace",
+    "key",
+    "recipient",
+    "error",
+    "fingerprint",
+    "since",
+    "before",
+];
 
 /// How long ago, to choose from.
 const SINCE: [(&str, &str); 4] =
@@ -81,6 +92,8 @@ struct Page {
     newest: String,
     older: Option<String>,
     route: String,
+    may_act: bool,
+    csrf: String,
 }
 
 /// `GET /admin/messages`
@@ -93,7 +106,7 @@ pub(super) async fn show(
     let engine = &console.server.engine;
     let asked = Asked::of(&mut params);
     let after = params.get("after", cursor::read);
-    let search = Search::read(&mut params, &visitor.caller, engine.clock().now());
+    let search = search::read(&mut params, &visitor.caller, engine.clock().now());
     params.finish()?;
     let is_first = after.is_none();
     let found = match &search {
@@ -106,7 +119,8 @@ pub(super) async fn show(
         let heading = Heading::of(message, email.as_ref());
         rows.push(Row::of(message, heading, engine, engine.clock().now()));
     }
-    let looked_through = match (asked.text("recipient"), asked.text("error")) {
+    let error = format!("{}{}", asked.text("error"), asked.text("fingerprint"));
+    let looked_through = match (asked.text("recipient"), error.as_str()) {
         ("", "") => None,
         ("", _) => Some(LOOKED_THROUGH_MAX),
         (_, _) => Some(OPENED_MAX),
@@ -126,6 +140,8 @@ pub(super) async fn show(
         newest: asked.href(""),
         older: found.next.as_ref().map(|next| asked.href(&cursor::behind(next))),
         route: route_to_try(engine),
+        may_act: visitor.may_act(),
+        csrf: visitor.csrf.clone(),
         asked,
     })
 }

@@ -7,8 +7,10 @@
 mod act;
 mod assets;
 mod audit;
+mod bulk;
 mod cookie;
 mod curve;
+mod dead;
 mod emails;
 mod flash;
 mod form;
@@ -27,6 +29,7 @@ mod preview;
 mod queue;
 mod refusal;
 mod routes;
+mod standing;
 mod tally;
 mod throttle;
 
@@ -67,6 +70,9 @@ pub fn router(server: Server, secure: Secure) -> Router<Server> {
         .route("/admin/email-queue", get(queue::show))
         .route("/admin/messages", get(messages::show))
         .route("/admin/messages/{id}", get(message::show))
+        .route("/admin/dead-letters", get(dead::show))
+        .route("/admin/bulk", get(bulk::show))
+        .route("/admin/bulk/{bulk}", get(bulk::one))
         .route("/admin/routes", get(routes::show))
         .route("/admin/audit", get(audit::show))
         .route("/admin/{*rest}", get(page::no_such_page))
@@ -78,6 +84,8 @@ pub fn router(server: Server, secure: Secure) -> Router<Server> {
         .route("/admin/messages/{id}/cancel", post(act::cancel))
         .route("/admin/messages/{id}/dismiss", post(act::dismiss))
         .route("/admin/messages/{id}/restore", post(act::restore))
+        .route("/admin/bulk", post(bulk::begin))
+        .route("/admin/bulk/{bulk}/{word}", post(bulk::tell))
         .route("/admin/routes/{name}/pause", post(routes::pause))
         .route("/admin/routes/{name}/resume", post(routes::resume))
         .route_layer(behind(Role::Operator));

@@ -13,6 +13,8 @@ use super::guard::Visitor;
 use super::moment::Moment;
 use super::page::{Answer, page};
 use super::queue::Show;
+use super::routes::Stopped;
+use super::standing::{self, Row};
 use super::tally::Tally;
 
 /// How late the longest due may be before somebody should know.
@@ -54,13 +56,22 @@ struct Card {
 struct Page {
     frame: Frame,
     cards: Vec<Card>,
+    rows: Vec<Row>,
+    stopped: Vec<Stopped>,
 }
 
 /// `GET /admin`
 pub(super) async fn show(State(console): State<Console>, Extension(visitor): Extension<Visitor>) -> Answer {
     let tally = Tally::take(&console.server.engine, visitor.caller.workspace.as_ref()).await?;
     let cards = cards(&tally, console.server.engine.clock().now());
-    page(&Page { frame: Frame::around(&console, &visitor, Place::Overview), cards })
+    let (mut rows, mut stopped) = (Vec::new(), Vec::new());
+    // The store counts all workspaces together, and a destination's name may be anybody's address.
+    if visitor.caller.workspace.is_none() {
+        let (engine, now) = (&console.server.engine, console.server.engine.clock().now());
+        rows = standing::rows(engine, &engine.store().counts(now).await?, now).await?;
+        stopped = engine.store().gates().await?.iter().map(Stopped::of).collect();
+    }
+    page(&Page { frame: Frame::around(&console, &visitor, Place::Overview), cards, rows, stopped })
 }
 
 fn cards(tally: &Tally, now: Timestamp) -> Vec<Card> {

@@ -82,6 +82,7 @@ fn payload(content: &Content) -> Part {
 }
 
 fn shown(text: &str) -> String {
+    let text = &text.replace("\r\n", "\n");
     let mut shown = visible(&text.chars().take(SHOWN_CHARS_MAX).collect::<String>());
     if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
         shown.push('…');

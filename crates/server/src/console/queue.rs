@@ -83,6 +83,7 @@ struct Tab {
 
 /// What a list shows of a message.
 pub(super) struct Row {
+    pub(super) id: String,
     pub(super) href: String,
     pub(super) heading: Heading,
     pub(super) status: &'static str,
@@ -195,6 +196,7 @@ impl Row {
         let route = engine.route(&message.route);
         let waits = matches!(message.state, Standing::Waiting { .. });
         Self {
+            id: message.id.to_string(),
             href: link::message(&message.id),
             heading,
             status: status_words(status),

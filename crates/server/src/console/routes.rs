@@ -41,13 +41,13 @@ struct Card {
 }
 
 /// Something that is stopped, and why.
-struct Stopped {
-    what: String,
-    how: &'static str,
-    class: &'static str,
-    reason: String,
-    since: Moment,
-    until: Option<Moment>,
+pub(super) struct Stopped {
+    pub(super) what: String,
+    pub(super) how: &'static str,
+    pub(super) class: &'static str,
+    pub(super) reason: String,
+    pub(super) since: Moment,
+    pub(super) until: Option<Moment>,
 }
 
 #[derive(Template)]
@@ -184,7 +184,8 @@ fn span(policy: &Policy) -> String {
 }
 
 impl Stopped {
-    fn of(gate: &GateRecord) -> Self {
+    /// A gate that isn't simply open.
+    pub(super) fn of(gate: &GateRecord) -> Self {
         let (how, class, until) = match &gate.closed {
             Closed::Paused => ("paused", "warning", None),
             Closed::Held { probe_at } => ("held", "alarm", Some(*probe_at)),

@@ -1,6 +1,7 @@
 //! The HTTP API as callers have it: real requests through the whole router, over the reference store.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
 
+mod bulk;
 mod description;
 mod keys;
 mod limits;

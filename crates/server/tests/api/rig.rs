@@ -117,6 +117,7 @@ impl Rig {
     pub async fn running() -> Self {
         let mut rig = Self::still();
         let (stopper, stop) = stop_pair();
+        tokio::spawn(Arc::clone(&rig.server.engine).bulks(stop.clone()));
         for part in Arc::clone(&rig.server.engine).parts(stop).await {
             tokio::spawn(part);
         }

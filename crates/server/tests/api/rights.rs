@@ -9,7 +9,7 @@ use redeliver_server::limits::Limits;
 use crate::rig::Rig;
 
 fn path(route: &str, id: &str) -> String {
-    route.replace("{id}", id).replace("{name}", "email")
+    route.replace("{id}", id).replace("{name}", "email").replace("{bulk}", "none")
 }
 
 #[tokio::test]

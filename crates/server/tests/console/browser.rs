@@ -13,6 +13,7 @@ use redeliver_core::email::{Email, Ics};
 use redeliver_core::{Message, MessageId, State};
 use redeliver_engine::access::Role;
 use redeliver_engine::stop::stop_pair;
+use redeliver_engine::store::Store;
 use redeliver_server::limits::Limits;
 use redeliver_server::serve::serve;
 use serde_json::json;
@@ -41,6 +42,22 @@ const PALE: &str = r#"(() => {
   return pale;
 })()"#;
 
+/// The pages of which the docs have pictures.
+const KEPT: [&str; 12] = [
+    "login",
+    "overview",
+    "queue",
+    "messages",
+    "waiting",
+    "carries",
+    "dead-letters",
+    "bulk-plan",
+    "bulk",
+    "routes",
+    "audit",
+    "keys-made",
+];
+
 struct Story {
     runtime: Runtime,
     stage: Stage,
@@ -57,6 +74,7 @@ impl Story {
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (stopper, stop) = stop_pair();
         runtime.spawn(serve(listener, stage.router.clone(), Arc::new(Limits::default()), stop.clone()));
+        runtime.spawn(Arc::clone(&stage.engine).bulks(stop.clone()));
         let engine = Arc::clone(&stage.engine).run(stop);
         runtime.spawn(async move {
             engine.await;
@@ -85,6 +103,18 @@ impl Story {
         waited.unwrap_or_else(|_| panic!("{id} never came to it"));
     }
 
+    /// Waits until nothing is being done to many messages any more.
+    fn await_bulk(&self) {
+        let wait = async {
+            while self.stage.store.bulks(1).await.unwrap().iter().any(|bulk| !bulk.standing.has_ended()) {
+                self.stage.engine.clock().sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited =
+            self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), wait).await });
+        waited.unwrap_or_else(|_| panic!("it never ended"));
+    }
+
     /// Looks at the page as a reader of each kind, keeps the pictures, and finds nothing wrong with any of them.
     fn look(&mut self, name: &str) {
         for (view, scheme, width) in
@@ -104,9 +134,22 @@ impl Story {
             let picture = self.browser.tell("Page.captureScreenshot", shot)["data"].clone();
             let bytes = STANDARD.decode(picture.as_str().unwrap()).unwrap();
             std::fs::write(self.pictures.join(format!("{name}-{view}.png")), bytes).unwrap();
+            self.keep(name, view);
         }
         self.browser.tell("Emulation.clearDeviceMetricsOverride", json!({}));
         self.browser.tell("Emulation.setEmulatedMedia", json!({ "features": [] }));
+    }
+
+    /// Keeps a small picture for the docs, where `make screenshots` says that it is wanted.
+    fn keep(&mut self, name: &str, view: &str) {
+        let Some(place) = std::env::var_os("REDELIVER_SCREENSHOTS") else { return };
+        if !KEPT.contains(&name) {
+            return;
+        }
+        let shot = json!({ "format": "webp", "quality": 70, "captureBeyondViewport": true });
+        let picture = self.browser.tell("Page.captureScreenshot", shot)["data"].clone();
+        let bytes = STANDARD.decode(picture.as_str().unwrap()).unwrap();
+        std::fs::write(Path::new(&place).join(format!("{name}-{view}.webp")), bytes).unwrap();
     }
 
     fn path(&mut self) -> String {
@@ -260,6 +303,31 @@ fn an_admin_finds_a_message_pauses_a_route_and_makes_a_key_in_a_browser() {
     assert_eq!(story.text("a.row"), "A lost letter");
     story.browser.click_through("a.row");
     assert_eq!(story.path(), format!("/admin/messages/{letter}"));
+
+    // All that match are retried, carefully, and it stops by itself: the relay still refuses.
+    story.browser.go(&format!("{address}/admin/messages?status=dead"));
+    story.browser.ask("document.getElementById('all').value = 'yes'");
+    story.browser.click_through("#chosen button[value=retry]");
+    assert_eq!(story.text("#count"), "1");
+    story.look("bulk-plan");
+    story.browser.click_through(".sure button");
+    story.await_message(&letter, |message| {
+        message.generation == 1 && matches!(message.state, State::Dead { .. })
+    });
+    let bulk = story.path();
+    story.await_bulk();
+    // The page finds out by itself.
+    story.browser.ask(
+        "new Promise((done) => { const look = () => document.getElementById('standing').innerText === 'running' ? setTimeout(look, 50) : done(0); look(); })",
+    );
+    assert_eq!(story.path(), bulk);
+    story.look("bulk");
+    story.browser.go(&format!("{address}/admin/bulk"));
+    story.look("bulks");
+
+    story.browser.go(&format!("{address}/admin/dead-letters"));
+    assert!(story.text("a.row").contains("no such user"));
+    story.look("dead-letters");
 
     // What comes is drawn ahead.
     story.browser.go(&format!("{address}/admin/messages/{reminder}"));

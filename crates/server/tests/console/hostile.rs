@@ -1,9 +1,12 @@
 //! Whatever a mail, a server or a key's name says, it is text on a page and never part of the page.
 
-use redeliver_core::Failure;
 use redeliver_core::accept::NewMessage;
+use redeliver_core::bulk::{Bulk, Standing, Which};
 use redeliver_core::email::{Attachment, Email, Ics, Mailbox};
+use redeliver_core::operate::Action;
+use redeliver_core::{Failure, Timestamp};
 use redeliver_engine::access::Role;
+use redeliver_engine::store::Store;
 
 use crate::html::shape;
 use crate::reader::Reader;
@@ -34,6 +37,7 @@ async fn audit_shape(text: &str) -> Vec<String> {
     let mut reader = stage.reader(Role::Admin, None).await;
     let mut seen = shape(&reader.get("/admin/audit").await.body);
     seen.extend(shape(&reader.get("/admin/routes").await.body));
+    seen.extend(shape(&reader.get("/admin").await.body));
     seen
 }
 
@@ -64,11 +68,36 @@ pub fn mail_saying(text: &str) -> NewMessage {
     }
 }
 
+/// Something done to many messages by somebody with such a name.
+fn hostile_bulk(text: &str) -> Bulk {
+    Bulk {
+        id: "b".into(),
+        version: 0,
+        actor: text.into(),
+        action: Action::Retry,
+        which: Which { error: Some(text.to_owned()), workspace: Some(text.into()), ..Which::default() },
+        rate_per_s: 1,
+        is_careful: true,
+        standing: Standing::Stopped,
+        why: Some(text.into()),
+        done: 1,
+        skipped: 0,
+        after: None,
+        stage: 0,
+        trial: Vec::new(),
+        held: None,
+        created_at: Timestamp::from_ms(1),
+        updated_at: Timestamp::from_ms(1),
+    }
+}
+
 /// The shapes of all pages about one such mail, seen with a key of such a name.
 async fn shapes(text: &str) -> Vec<Vec<String>> {
     let stage = Stage::new();
     let id = stage.accept(mail_saying(text)).await;
     let key = stage.key(text, Role::Admin, Some(text)).await;
+    let bulk = hostile_bulk(text);
+    assert!(stage.store.put_bulk(bulk.clone(), None).await.unwrap());
     let mut reader = Reader::new(&stage.router);
     assert_eq!(reader.log_in(&key.text).await.location(), "/admin");
     let mut shapes = Vec::new();
@@ -79,6 +108,9 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
         "/admin/email-queue?show=failed",
         "/admin/messages",
         &format!("/admin/messages?recipient={asked}&error={asked}&key={asked}&workspace={asked}"),
+        "/admin/bulk",
+        "/admin/dead-letters",
+        &format!("/admin/bulk/{}", bulk.id),
         "/admin/keys",
         "/admin/routes",
         &format!("/admin/messages/{id}"),

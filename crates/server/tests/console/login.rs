@@ -119,9 +119,9 @@ async fn another_sites_page_logs_nobody_in() {
 #[tokio::test]
 async fn a_form_has_a_limit() {
     let stage = Stage::new();
-    let answer = Reader::new(&stage.router).log_in(&"x".repeat(10_000)).await;
+    let answer = Reader::new(&stage.router).log_in(&"x".repeat(40_000)).await;
     assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(answer.says("<h1>The request is too large</h1>\n<p>At most 8192 bytes"), "a page, not JSON");
+    assert!(answer.says("<h1>The request is too large</h1>\n<p>At most 32768 bytes"), "a page, not JSON");
 }
 
 #[tokio::test]

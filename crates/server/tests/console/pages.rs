@@ -178,3 +178,68 @@ async fn an_admin_makes_a_key_that_is_shown_once_and_revokes_it() {
     assert!(!operator.get("/admin").await.says("/admin/keys"));
     assert_eq!(operator.get("/admin/keys").await.status, StatusCode::FORBIDDEN);
 }
+
+#[tokio::test]
+async fn some_or_all_that_match_are_dismissed_after_a_look_at_what_it_means() {
+    let stage = Stage::new();
+    let invoice = stage.failed("Invoice").await;
+    stage.failed("Tour").await;
+    stage.pending("Reminder").await;
+    let mut reader = stage.reader(Role::Operator, None).await;
+    let list = reader.get("/admin/messages?status=dead").await;
+    assert!(list.says(&format!("form=\"chosen\" name=\"id\" value=\"{invoice}\"")));
+    let csrf = list.csrf();
+    let post = async |reader: &mut crate::reader::Reader, fields: &[(&str, &str)]| {
+        let fields: Vec<(&str, &str)> =
+            [("csrf", csrf.as_str()), ("action", "dismiss")].iter().chain(fields).copied().collect();
+        reader.post("/admin/bulk", &fields).await
+    };
+    assert_eq!(
+        post(&mut reader, &[("status", "dead")]).await.status,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "none chosen"
+    );
+    let id = invoice.to_string();
+    assert!(post(&mut reader, &[("id", &id)]).await.says("<dd id=\"count\">1</dd>"));
+    let plan = post(&mut reader, &[("status", "dead"), ("all", "yes")]).await;
+    assert!(plan.says("<dd id=\"count\">2</dd>") && plan.says("Nothing has happened yet"));
+    assert!(reader.get("/admin/bulk").await.says("None so far"));
+    let begun = post(&mut reader, &[("status", "dead"), ("all", "yes"), ("sure", "yes")]).await;
+    let page = begun.location().to_owned();
+    assert!(page.starts_with("/admin/bulk/"), "{page}");
+    assert!(reader.get(&page).await.says(">running<"));
+    stage.engine.bulk_tick().await.unwrap();
+    let done = reader.get(&page).await;
+    assert!(done.says(">done<") && done.says("id=\"done\">2</span>"));
+    assert!(reader.get("/admin/messages?status=dead").await.says("No such message"));
+    assert!(reader.get("/admin/audit").await.says(&format!("href=\"{page}\"")));
+    let late = reader.press(&page, &format!("{page}/stop"), "").await;
+    assert_eq!(late.status, StatusCode::CONFLICT);
+    let mut viewer = stage.reader(Role::Viewer, None).await;
+    assert!(!viewer.get("/admin/messages").await.says("id=\"chosen\""));
+    let csrf = viewer.get("/admin").await.csrf();
+    let fields = [("csrf", csrf.as_str()), ("action", "retry"), ("all", "yes")];
+    assert_eq!(viewer.post("/admin/bulk", &fields).await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn what_was_given_up_stands_together_by_its_error() {
+    let stage = Stage::new();
+    let mut reader = stage.reader(Role::Operator, None).await;
+    assert!(reader.get("/admin/dead-letters").await.says("Nothing was given up"));
+    stage.failed("Invoice").await;
+    stage.failed("Tour").await;
+    stage.accept(sms()).await;
+    let page = reader.get("/admin/dead-letters").await;
+    assert!(page.says(">452 4.2.2 mailbox full<") && page.says("<b>2</b>") && page.says("no error was told"));
+    assert_eq!(page.body.matches("<svg class=\"spark\"").count(), 2);
+    let (_, after) = page.body.split_once("name=\"fingerprint\" value=\"").unwrap();
+    let fingerprint = after.split_once('"').unwrap().0.to_owned();
+    let listed = reader.get(&format!("/admin/messages?status=dead&fingerprint={fingerprint}")).await;
+    assert_eq!(has(&listed), [false, true, true]);
+    let csrf = page.csrf();
+    let fields =
+        [("csrf", csrf.as_str()), ("action", "dismiss"), ("all", "yes"), ("fingerprint", &fingerprint)];
+    assert!(reader.post("/admin/bulk", &fields).await.says("<dd id=\"count\">2</dd>"));
+    assert!(!stage.reader(Role::Viewer, None).await.get("/admin/dead-letters").await.says("<button name"));
+}

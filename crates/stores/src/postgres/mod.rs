@@ -6,6 +6,7 @@
 mod access;
 mod apply;
 pub mod bare;
+mod bulk;
 mod claim;
 mod columns;
 mod connections;
@@ -35,6 +36,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
@@ -296,6 +298,18 @@ impl Store for Postgres {
 
     async fn next_due_at(&self, route: Name, lane: Lane) -> Result<Option<Timestamp>, StoreError> {
         ask!(self, |db| claim::next_due_at(db, &route, lane))
+    }
+
+    async fn put_bulk(&self, bulk: Bulk, audit: Option<Audit>) -> Result<bool, StoreError> {
+        ask!(self, |db| bulk::put(db, &bulk, audit.as_ref()))
+    }
+
+    async fn bulk(&self, id: Arc<str>) -> Result<Option<Bulk>, StoreError> {
+        ask!(self, |db| bulk::get(db, &id))
+    }
+
+    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        ask!(self, |db| bulk::newest(db, limit))
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

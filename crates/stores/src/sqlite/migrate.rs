@@ -12,10 +12,11 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") },
     Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
     Migration { number: 3, name: "notes", sql: include_str!("migrations/0003_notes.sql") },
+    Migration { number: 4, name: "bulks", sql: include_str!("migrations/0004_bulks.sql") },
 ];
 
 /// Takes the steps that the database hasn't taken yet.

@@ -7,6 +7,7 @@
 mod access;
 mod apply;
 pub mod bare;
+mod bulk;
 mod calls;
 mod claim;
 mod errors;
@@ -33,11 +34,13 @@ mod writer;
 
 use std::future::Future;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
@@ -277,6 +280,18 @@ impl<R: Runs> Store for SqliteOn<R> {
 
     async fn next_due_at(&self, route: Name, lane: Lane) -> Result<Option<Timestamp>, StoreError> {
         SqliteOn::next_due_at(self, route, lane).await
+    }
+
+    async fn put_bulk(&self, bulk: Bulk, audit: Option<Audit>) -> Result<bool, StoreError> {
+        self.runs.write(1, move |db| bulk::put(db, &bulk, audit.as_ref())).await
+    }
+
+    async fn bulk(&self, id: Arc<str>) -> Result<Option<Bulk>, StoreError> {
+        self.runs.read(move |db| bulk::get(db, &id)).await
+    }
+
+    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.runs.read(move |db| bulk::newest(db, limit)).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

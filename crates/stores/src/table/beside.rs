@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
@@ -245,6 +246,18 @@ impl Store for Beside {
             Some(table) => table.next_due_at(lane).await,
             None => self.own.next_due_at(route, lane).await,
         }
+    }
+
+    async fn put_bulk(&self, bulk: Bulk, audit: Option<Audit>) -> Result<bool, StoreError> {
+        self.own.put_bulk(bulk, audit).await
+    }
+
+    async fn bulk(&self, id: Arc<str>) -> Result<Option<Bulk>, StoreError> {
+        self.own.bulk(id).await
+    }
+
+    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.own.bulks(limit).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

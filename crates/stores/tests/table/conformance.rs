@@ -1,11 +1,13 @@
 //! The rules that apply to a store which accepts nothing itself. Rows are put into the table by its application, which
 //! gives them the ids of the rules' own messages; what has no column there is not asked for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_conformance::store::StoreRig;
 use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, State, Timestamp};
@@ -178,6 +180,18 @@ impl Store for Filled {
 
     async fn next_due_at(&self, route: Name, lane: Lane) -> Result<Option<Timestamp>, StoreError> {
         self.rig.store().next_due_at(route, lane).await
+    }
+
+    async fn put_bulk(&self, bulk: Bulk, audit: Option<Audit>) -> Result<bool, StoreError> {
+        self.rig.store().put_bulk(bulk, audit).await
+    }
+
+    async fn bulk(&self, id: Arc<str>) -> Result<Option<Bulk>, StoreError> {
+        self.rig.store().bulk(id).await
+    }
+
+    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.rig.store().bulks(limit).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use redeliver_engine::search::Found;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,7 +14,7 @@ use crate::input::Params;
 use crate::limits::{PAGE_LEN, PAGE_LEN_MAX};
 use crate::openapi::Looked;
 use crate::problem::Problem;
-use crate::search::{Found, Search};
+use crate::search;
 
 /// One page of messages.
 #[derive(Serialize, ToSchema)]
@@ -35,6 +36,7 @@ pub struct Page {
         ("key" = Option<String>, Query),
         ("recipient" = Option<String>, Query, description = "In an e-mail's address; has no index, so that a page may have few of many", pattern = "\\S"),
         ("error" = Option<String>, Query, description = "In the last error; has no index, so that a page may have few of many", pattern = "\\S"),
+        ("fingerprint" = Option<String>, Query, description = "Of the last error, as the groups of dead letters have it"),
         ("since" = Option<String>, Query, description = "Accepted then or later: a time, or how long ago, such as `24h`", pattern = "^([0-9]{1,4}h|[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)$"),
         ("before" = Option<String>, Query, description = "Accepted before: a time, or how long ago, such as `24h`", pattern = "^([0-9]{1,4}h|[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)$"),
         ("with_dismissed" = Option<bool>, Query, description = "Dead ones that were put away, too"),
@@ -50,7 +52,7 @@ pub async fn list(
     let now = server.engine.clock().now();
     let limit = params.get("limit", page_len).unwrap_or(PAGE_LEN);
     let after = params.get("after", cursor::read);
-    let search = Search::read(&mut params, &caller, now);
+    let search = search::read(&mut params, &caller, now);
     params.finish()?;
     let found = match search {
         Some(search) => search.find(&server.engine, after, limit).await?,

@@ -1,0 +1,102 @@
+//! `redeliver bulk`: the same done to all messages that match, by a server that goes on with it.
+
+use serde_json::{Map, Value, json};
+
+use super::list::cut;
+use super::{print, show};
+use crate::args::{BulkArgs, BulkCommand, BulkOneArgs, StatsArgs};
+use crate::reach::{self, Missing, Reach, Request, segment};
+
+/// Characters of a name, at most.
+const NAME_LEN_MAX: usize = 40;
+
+pub(super) fn run(command: &BulkCommand) -> anyhow::Result<()> {
+    match command {
+        BulkCommand::Retry(args) => begin("retry", args),
+        BulkCommand::Cancel(args) => begin("cancel", args),
+        BulkCommand::Dismiss(args) => begin("dismiss", args),
+        BulkCommand::List(args) => list(args),
+        BulkCommand::Show(args) => one(args, Request::get(path(&args.id, ""))),
+        BulkCommand::Pause(args) => one(args, Request::post(path(&args.id, "/pause"))),
+        BulkCommand::Resume(args) => one(args, Request::post(path(&args.id, "/resume"))),
+        BulkCommand::Stop(args) => one(args, Request::post(path(&args.id, "/stop"))),
+    }
+}
+
+fn begin(action: &str, args: &BulkArgs) -> anyhow::Result<()> {
+    let said = args.filter.params().into_iter().filter(|(name, _)| *name != "with_dismissed");
+    let filter: Map<String, Value> = said.map(|(name, text)| (name.to_owned(), json!(text))).collect();
+    let body = json!({
+        "action": action, "filter": filter, "dry_run": args.dry_run, "rate_per_s": args.rate, "canary": args.canary,
+    });
+    reach::run(async {
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
+        let answer = reach.json(Request::post("/v1/bulk").json(&body)).await?;
+        print(&match (args.json, args.dry_run) {
+            (true, _) => format!("{answer}\n"),
+            (false, true) => meaning(action, &answer),
+            (false, false) => format!("{}  {}\n", text(&answer, "id"), text(&answer, "standing")),
+        })
+    })
+}
+
+/// What it would mean, in a sentence.
+fn meaning(action: &str, answer: &Value) -> String {
+    let least = if answer["at_least"] == true { " or more" } else { "" };
+    let cost = match answer["attempts_max"].as_u64() {
+        Some(tries) if tries > 0 => format!(", up to {tries} tries"),
+        _ => String::new(),
+    };
+    let oldest = match answer["oldest_at"].as_str() {
+        Some(at) => format!(", the oldest of {at}"),
+        None => String::new(),
+    };
+    format!(
+        "{action} {}{least} messages{oldest}{cost}, in about {} s; nothing was done\n",
+        answer["count"], answer["seconds"]
+    )
+}
+
+fn list(args: &StatsArgs) -> anyhow::Result<()> {
+    reach::run(async {
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
+        let answer = reach.json(Request::get("/v1/bulk")).await?;
+        let items = answer["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if args.json {
+            return print(&items.iter().map(|item| format!("{item}\n")).collect::<String>());
+        }
+        print(&table(items))
+    })
+}
+
+fn one(args: &BulkOneArgs, request: Request) -> anyhow::Result<()> {
+    reach::run(async {
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
+        let answer = reach.json(request).await?;
+        print(&if args.json { format!("{answer}\n") } else { table(&[answer]) })
+    })
+}
+
+fn table(items: &[Value]) -> String {
+    let row = |item: &Value| {
+        vec![
+            text(item, "id"),
+            text(item, "action"),
+            text(item, "standing"),
+            item["done"].to_string(),
+            item["skipped"].to_string(),
+            cut(&text(item, "actor"), NAME_LEN_MAX),
+            cut(&text(item, "why"), NAME_LEN_MAX),
+        ]
+    };
+    let header = ["id", "action", "standing", "done", "skipped", "who", "why"];
+    show::table(&header, &[3, 4], items.iter().map(row).collect())
+}
+
+fn text(item: &Value, name: &str) -> String {
+    item[name].as_str().unwrap_or_default().to_owned()
+}
+
+fn path(id: &str, call: &str) -> String {
+    format!("/v1/bulk/{}{call}", segment(id))
+}

@@ -1,0 +1,58 @@
+//! What is done to many messages is kept whole, and two who work on it never both go on.
+
+use redeliver_core::bulk::{Bulk, Standing, Which};
+use redeliver_core::operate::Action;
+use redeliver_core::{InstanceId, Timestamp};
+use redeliver_engine::store::Store;
+
+fn bulk(id: &str) -> Bulk {
+    Bulk {
+        id: id.into(),
+        version: 0,
+        actor: "ada".into(),
+        action: Action::Retry,
+        which: Which { status: Some("dead".into()), error: Some("full".to_owned()), ..Which::default() },
+        rate_per_s: 50,
+        is_careful: true,
+        standing: Standing::Running,
+        why: None,
+        done: 3,
+        skipped: 1,
+        after: Some("17".into()),
+        stage: 1,
+        trial: vec![("a".into(), 2)],
+        held: Some((InstanceId(7), Timestamp::from_ms(5))),
+        created_at: Timestamp::from_ms(1),
+        updated_at: Timestamp::from_ms(2),
+    }
+}
+
+/// All of it, with the version that the store gave it; and its deed.
+pub async fn a_bulk_operation_comes_back_whole(store: &dyn Store) {
+    assert_eq!(store.bulk("a".into()).await.unwrap(), None);
+    let audit = bulk("a").audit(&"ada".into(), "bulk_retry", Timestamp::from_ms(1));
+    assert!(store.put_bulk(bulk("a"), Some(audit.clone())).await.unwrap());
+    assert_eq!(store.bulk("a".into()).await.unwrap(), Some(Bulk { version: 1, ..bulk("a") }));
+    assert_eq!(store.audit(10).await.unwrap(), [audit]);
+}
+
+/// Whoever read an older version changes nothing, and leaves no deed.
+pub async fn a_bulk_operation_changes_only_if_it_is_as_it_was_read(store: &dyn Store) {
+    assert!(store.put_bulk(bulk("a"), None).await.unwrap());
+    let audit = bulk("a").audit(&"ada".into(), "bulk_stop", Timestamp::from_ms(1));
+    assert!(!store.put_bulk(bulk("a"), Some(audit.clone())).await.unwrap(), "it is there already");
+    let next = Bulk { version: 1, done: 4, ..bulk("a") };
+    assert!(store.put_bulk(next.clone(), None).await.unwrap());
+    assert!(!store.put_bulk(next.clone(), Some(audit)).await.unwrap(), "said twice");
+    assert_eq!(store.bulk("a".into()).await.unwrap(), Some(Bulk { version: 2, ..next }));
+    assert_eq!(store.audit(10).await.unwrap(), []);
+}
+
+/// So many of them.
+pub async fn bulk_operations_are_told_newest_first(store: &dyn Store) {
+    for id in ["a", "c", "b"] {
+        assert!(store.put_bulk(bulk(id), None).await.unwrap());
+    }
+    let ids: Vec<String> = store.bulks(2).await.unwrap().iter().map(|bulk| bulk.id.to_string()).collect();
+    assert_eq!(ids, ["c", "b"]);
+}

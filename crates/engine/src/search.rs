@@ -1,0 +1,152 @@
+//! Finds messages for people. What the store has an index for is asked of the store: status, route, workspace, priority,
+//! key and the time of acceptance, which is in the id. A recipient and the words of an error have none, because it would
+//! cost every message; they are looked for one by one, so many at a time, and the next page goes on from there.
+
+use redeliver_core::bulk::Which;
+use redeliver_core::email::Email;
+use redeliver_core::fingerprint::fingerprint;
+use redeliver_core::status::Status;
+use redeliver_core::{Failure, Lane, Message, MessageId, Timestamp};
+
+use crate::engine::Engine;
+use crate::store::{Filter, StatusAt, StoreError};
+
+/// Messages that are looked through for one page, at most.
+pub const LOOKED_THROUGH_MAX: usize = 5_000;
+
+/// Contents that are looked into for one page, at most: each is a question of its own.
+pub const OPENED_MAX: usize = 300;
+
+/// Messages that are fetched at once while looking through many.
+const BATCH_LEN: usize = 500;
+
+/// Which messages somebody wants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Search {
+    /// What the store is asked.
+    pub filter: Filter,
+    /// Accepted at this time or later.
+    pub since: Option<Timestamp>,
+    /// Accepted before this time.
+    pub before: Option<Timestamp>,
+    /// For somebody whose address has this in it, whatever the case.
+    pub recipient: Option<String>,
+    /// With an error that has this in its code or its words, whatever the case.
+    pub error: Option<String>,
+    /// Whose last error has this fingerprint.
+    pub fingerprint: Option<String>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The newest first.
+    pub messages: Vec<Message>,
+    /// Behind which message it goes on; `None` if there is nothing more.
+    pub next: Option<MessageId>,
+}
+
+impl Search {
+    /// What somebody asked for in a bulk operation.
+    pub fn of(which: &Which, now: Timestamp) -> Self {
+        let status = which.status.as_deref().and_then(Status::from_name);
+        Self {
+            filter: Filter {
+                workspace: which.workspace.clone(),
+                route: which.route.clone(),
+                lane: which.priority.as_deref().and_then(Lane::from_name),
+                status: status.map(|status| StatusAt { status, now }),
+                key: which.key.clone(),
+                ..Filter::default()
+            },
+            since: which.since,
+            before: which.before,
+            recipient: which.recipient.as_deref().map(str::to_lowercase),
+            error: which.error.as_deref().map(str::to_lowercase),
+            fingerprint: which.fingerprint.clone(),
+        }
+    }
+
+    /// Whether each message has to be looked at.
+    fn looks_through(&self) -> bool {
+        self.recipient.is_some() || self.error.is_some() || self.fingerprint.is_some()
+    }
+
+    /// The next so many messages behind `after`; fewer where many had to be looked through.
+    pub async fn find(
+        &self,
+        engine: &Engine,
+        after: Option<MessageId>,
+        len: usize,
+    ) -> Result<Found, StoreError> {
+        let mut found = Found { messages: Vec::new(), next: self.begin(after) };
+        let has_rows = engine.routes().any(|route| route.table.is_some());
+        let (mut seen, mut opened) = (0, 0);
+        loop {
+            // One more tells whether there is another page.
+            let limit = if self.looks_through() { BATCH_LEN } else { len + 1 };
+            let filter = Filter { after: found.next.clone(), limit, ..self.filter.clone() };
+            let batch = engine.store().list(filter).await?;
+            let is_last = batch.len() < limit;
+            for message in batch {
+                if self.since.is_some_and(|since| message.created_at < since) {
+                    if !has_rows {
+                        found.next = None;
+                        return Ok(found);
+                    }
+                    found.next = Some(message.id);
+                    continue;
+                }
+                if found.messages.len() == len || seen == LOOKED_THROUGH_MAX || opened == OPENED_MAX {
+                    return Ok(found);
+                }
+                found.next = Some(message.id.clone());
+                seen += usize::from(self.looks_through());
+                if self.fits(&message) && self.is_for(engine, &message, &mut opened).await? {
+                    found.messages.push(message);
+                }
+            }
+            if is_last {
+                found.next = None;
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Where to begin: ids of our own have the time in them, and come before those of applications' rows.
+    fn begin(&self, after: Option<MessageId>) -> Option<MessageId> {
+        match (self.before.map(|before| MessageId::fresh(before, [0; 10])), after) {
+            (Some(first), None) => Some(first),
+            (Some(first), Some(after @ MessageId::Own(_))) => Some(after.min(first)),
+            (_, after) => after,
+        }
+    }
+
+    fn fits(&self, message: &Message) -> bool {
+        let has = |failure: &Failure, words: &str| {
+            let code = failure.code.as_deref().unwrap_or_default();
+            format!("{code} {}", failure.text).to_lowercase().contains(words)
+        };
+        let error = |words: &String| message.last_error.as_ref().is_some_and(|failure| has(failure, words));
+        self.before.is_none_or(|before| message.created_at < before)
+            && self.error.as_ref().is_none_or(error)
+            && self
+                .fingerprint
+                .as_ref()
+                .is_none_or(|wanted| *wanted == fingerprint(message.last_error.as_ref()))
+    }
+
+    async fn is_for(
+        &self,
+        engine: &Engine,
+        message: &Message,
+        opened: &mut usize,
+    ) -> Result<bool, StoreError> {
+        let Some(wanted) = &self.recipient else { return Ok(true) };
+        *opened += 1;
+        let content = engine.store().content(message.id.clone()).await?;
+        let email = content.and_then(|content| Email::of_content(&content)?.ok());
+        let has = |email: Email| email.recipients().any(|to| to.address.to_lowercase().contains(wanted));
+        Ok(email.is_some_and(has))
+    }
+}

@@ -1,0 +1,266 @@
+//! `/admin/bulk`: the same done to many messages. First what it would mean, then how far it has come.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use askama::Template;
+use axum::Extension;
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use redeliver_core::bulk::{Bulk, STAGES, Standing, Which};
+use redeliver_core::operate::Action;
+use redeliver_core::time::show_span;
+use redeliver_engine::bulk::Forecast;
+
+use super::emails::visible;
+use super::form::Form;
+use super::frame::{Frame, Place};
+use super::guard::Visitor;
+use super::moment::Moment;
+use super::page::{Answer, page};
+use super::refusal::Refusal;
+use super::{Console, link};
+use crate::api::bulk::{Asked, RATE_PER_S, Wanted, all, find, plan, rate, start, told};
+use crate::input::{Params, Segment, query};
+use crate::problem::{FieldProblem, Problem};
+
+const ACTIONS: [Action; 3] = [Action::Retry, Action::Cancel, Action::Dismiss];
+
+struct Row {
+    href: String,
+    what: String,
+    which: String,
+    standing: &'static str,
+    class: &'static str,
+    done: u64,
+    skipped: u64,
+    actor: String,
+    created: Moment,
+}
+
+#[derive(Template)]
+#[template(path = "bulks.html")]
+struct List {
+    frame: Frame,
+    rows: Vec<Row>,
+}
+
+#[derive(Template)]
+#[template(path = "bulk_plan.html")]
+struct Plan {
+    frame: Frame,
+    action: &'static str,
+    which: String,
+    count: usize,
+    is_least: bool,
+    oldest: Option<Moment>,
+    newest: Option<Moment>,
+    tries: Option<u64>,
+    takes: String,
+    rate_per_s: u32,
+    fields: Vec<(&'static str, String)>,
+    back: &'static str,
+    csrf: String,
+}
+
+#[derive(Template)]
+#[template(path = "bulk.html")]
+struct One {
+    frame: Frame,
+    row: Row,
+    why: Option<String>,
+    stage: Option<String>,
+    rate_per_s: u32,
+    updated: Moment,
+    is_running: bool,
+    is_paused: bool,
+    may_act: bool,
+    csrf: String,
+}
+
+/// `GET /admin/bulk`
+pub(super) async fn show(
+    State(console): State<Console>,
+    Extension(visitor): Extension<Visitor>,
+    params: Params,
+) -> Answer {
+    params.finish()?;
+    let bulks = all(&console.server, &visitor.caller).await?;
+    let frame = Frame::around(&console, &visitor, Place::Bulk);
+    page(&List { frame, rows: bulks.iter().map(Row::of).collect() })
+}
+
+/// `GET /admin/bulk/{bulk}`
+pub(super) async fn one(
+    State(console): State<Console>,
+    Extension(visitor): Extension<Visitor>,
+    Segment(id): Segment,
+) -> Answer {
+    let bulk = find(&console.server, &visitor.caller, &id).await?;
+    page(&One {
+        frame: Frame::around(&console, &visitor, Place::Bulk),
+        row: Row::of(&bulk),
+        why: bulk.why.as_deref().map(visible),
+        stage: stage(&bulk),
+        rate_per_s: bulk.rate_per_s,
+        updated: Moment::from_now(bulk.updated_at, console.server.engine.clock().now()),
+        is_running: bulk.standing == Standing::Running,
+        is_paused: bulk.standing == Standing::Paused,
+        may_act: visitor.may_act(),
+        csrf: visitor.csrf.clone(),
+    })
+}
+
+/// `POST /admin/bulk`: without `sure`, what it would mean; with it, the beginning.
+pub(super) async fn begin(
+    State(console): State<Console>,
+    Extension(visitor): Extension<Visitor>,
+    Extension(form): Extension<Form>,
+) -> Result<Response, Refusal> {
+    let bulk = plan(&console.server, &visitor.caller, wanted(&form)?)?;
+    if form.text("sure") == "yes" {
+        let bulk = start(&console.server, bulk).await?;
+        return Ok(Redirect::to(&href(&bulk)).into_response());
+    }
+    let forecast = console.server.engine.forecast(&bulk).await?;
+    Ok(ask(&console, &visitor, &form, &bulk, &forecast)?.into_response())
+}
+
+/// `POST /admin/bulk/{bulk}/{word}`
+pub(super) async fn tell(
+    State(console): State<Console>,
+    Extension(visitor): Extension<Visitor>,
+    axum::extract::Path((id, word)): axum::extract::Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let word = ["pause", "resume", "stop"].into_iter().find(|known| *known == word);
+    let word = word.ok_or_else(|| Problem::not_found("there is no page at this address"))?;
+    let bulk = told(&console.server, &visitor.caller, &id, word).await?;
+    Ok(Redirect::to(&href(&bulk)).into_response())
+}
+
+fn ask(console: &Console, visitor: &Visitor, form: &Form, bulk: &Bulk, forecast: &Forecast) -> Answer {
+    let seconds = (forecast.count as u64).div_ceil(u64::from(bulk.rate_per_s.max(1)));
+    let mut fields: Vec<(&'static str, String)> =
+        super::messages::ASKED.into_iter().map(|name| (name, form.text(name).to_owned())).collect();
+    fields.extend(form.all("id").map(|id| ("id", id.to_owned())));
+    fields.push(("all", form.text("all").to_owned()));
+    fields.retain(|(_, text)| !text.is_empty());
+    page(&Plan {
+        frame: Frame::around(console, visitor, Place::Bulk),
+        action: bulk.action.name(),
+        which: words(&bulk.which),
+        count: forecast.count,
+        is_least: forecast.is_least,
+        oldest: forecast.oldest_at.map(Moment::clock),
+        newest: forecast.newest_at.map(Moment::clock),
+        tries: (bulk.action == Action::Retry).then_some(forecast.attempts_max),
+        takes: show_span(Duration::from_secs(seconds)),
+        rate_per_s: bulk.rate_per_s,
+        fields,
+        back: link::MESSAGES,
+        csrf: visitor.csrf.clone(),
+    })
+}
+
+fn wanted(form: &Form) -> Result<Wanted, Problem> {
+    let wrong = |field, problem: String| Problem::invalid(vec![FieldProblem::new(field, problem)]);
+    let find = |word: &str| ACTIONS.into_iter().find(|action| action.name() == word);
+    let action = query::word(form.text("action"), find, &ACTIONS.map(Action::name));
+    let said = |name: &str| Some(form.text(name).trim().to_owned()).filter(|text| !text.is_empty());
+    let rate_per_s = match said("rate_per_s") {
+        None => RATE_PER_S,
+        Some(text) => {
+            let number = text.parse().map_err(|_| wrong("rate_per_s", "is a number".to_owned()))?;
+            rate(number).map_err(|problem| wrong("rate_per_s", problem))?
+        }
+    };
+    let asked = Asked {
+        status: said("status"),
+        route: said("route"),
+        workspace: said("workspace"),
+        priority: said("priority"),
+        key: said("key"),
+        recipient: said("recipient"),
+        error: said("error"),
+        fingerprint: said("fingerprint"),
+        since: said("since"),
+        before: said("before"),
+    };
+    let ids: Vec<String> = match form.text("all") {
+        "yes" => Vec::new(),
+        _ => form.all("id").map(str::to_owned).collect(),
+    };
+    if ids.is_empty() && form.text("all") != "yes" {
+        return Err(wrong("id", "is missing: choose some messages, or all that match".to_owned()));
+    }
+    Ok(Wanted {
+        action: action.map_err(|problem| wrong("action", problem))?,
+        asked,
+        ids,
+        rate_per_s,
+        is_careful: form.text("canary") == "yes",
+    })
+}
+
+impl Row {
+    fn of(bulk: &Bulk) -> Self {
+        let class = match (bulk.standing, &bulk.why) {
+            (Standing::Running, _) => "active",
+            (Standing::Paused, _) => "warning",
+            (Standing::Stopped, Some(_)) => "alarm",
+            (Standing::Stopped, None) => "muted",
+            (Standing::Done, _) => "good",
+        };
+        Self {
+            href: href(bulk),
+            what: bulk.action.name().to_owned(),
+            which: words(&bulk.which),
+            standing: bulk.standing.name(),
+            class,
+            done: bulk.done,
+            skipped: bulk.skipped,
+            actor: visible(&bulk.actor),
+            created: Moment::clock(bulk.created_at),
+        }
+    }
+}
+
+fn href(bulk: &Bulk) -> String {
+    format!("{}/{}", link::BULK, link::segment(&bulk.id))
+}
+
+/// Which messages, in words.
+fn words(which: &Which) -> String {
+    if !which.ids.is_empty() {
+        return match which.ids.len() {
+            1 => "one message".to_owned(),
+            len => format!("{len} messages, chosen one by one"),
+        };
+    }
+    let said: BTreeMap<&str, Option<&str>> = [
+        ("status", which.status.as_deref()),
+        ("route", which.route.as_deref()),
+        ("workspace", which.workspace.as_deref()),
+        ("priority", which.priority.as_deref()),
+        ("key", which.key.as_deref()),
+        ("recipient", which.recipient.as_deref()),
+        ("error", which.error.as_deref()),
+        ("error like", which.fingerprint.as_deref()),
+    ]
+    .into();
+    let said: Vec<String> =
+        said.into_iter().filter_map(|(name, text)| Some(format!("{name} {}", visible(text?)))).collect();
+    if said.is_empty() { "all messages".to_owned() } else { format!("all with {}", said.join(", ")) }
+}
+
+/// Which stage a careful one is in, in words.
+fn stage(bulk: &Bulk) -> Option<String> {
+    let words = match STAGES.get(bulk.stage) {
+        _ if !bulk.is_careful => return None,
+        Some(_) if bulk.standing.has_ended() => format!("ended in stage {}", bulk.stage + 1),
+        Some(len) if bulk.room() == 0 => format!("watching the {len} of stage {}", bulk.stage + 1),
+        Some(len) => format!("stage {}: {} of {len}", bulk.stage + 1, bulk.trial.len()),
+        None => "all the others, the three stages went well".to_owned(),
+    };
+    Some(words)
+}

@@ -1,0 +1,3 @@
+INSERT INTO redeliver.redeliver_bulks (id, version, bulk)
+VALUES ($1, 1, $2)
+ON CONFLICT DO NOTHING

@@ -1,0 +1,3 @@
+SELECT version, bulk
+FROM redeliver.redeliver_bulks
+WHERE id = $1

@@ -1,0 +1,3 @@
+UPDATE redeliver.redeliver_bulks
+SET version = version + 1, bulk = $2
+WHERE id = $1 AND version = $3
