@@ -5,6 +5,7 @@
 //! ```text
 //! redeliver_conformance::store_tests!(MemoryStore::new());
 //! redeliver_conformance::access_tests!(MemoryStore::new());
+//! redeliver_conformance::campaign_tests!(MemoryStore::new());
 //! redeliver_conformance::transport_tests!(MyTransportRig::new().await);
 //! redeliver_conformance::intake_tests!(MyIntakeRig::new().await);
 //! ```
@@ -19,6 +20,7 @@
 )]
 
 pub mod access;
+pub mod campaigns;
 pub mod intake;
 pub mod make;
 pub mod store;

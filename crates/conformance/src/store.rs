@@ -35,7 +35,7 @@ pub fn subject(rig: &dyn StoreRig) -> &dyn Store {
 }
 
 /// Does the same from eight threads at once, so that even a store that works without awaiting is raced.
-fn at_once<'a, T, F>(work: impl Fn(u32) -> F + Sync + 'a) -> Vec<T>
+pub(crate) fn at_once<'a, T, F>(work: impl Fn(u32) -> F + Sync + 'a) -> Vec<T>
 where
     T: Send,
     F: Future<Output = T>,

@@ -23,7 +23,7 @@ fn check(kind: &str) {
 
 #[test]
 fn every_rule_is_run() {
-    for kind in ["access", "store", "transport", "intake"] {
+    for kind in ["access", "campaigns", "store", "transport", "intake"] {
         check(kind);
     }
 }

@@ -25,3 +25,8 @@ mod intake {
 
     redeliver_conformance::intake_tests!(MemoryIntake::new(None));
 }
+
+mod campaigns {
+    use redeliver_engine::memory::MemoryStore;
+    redeliver_conformance::campaign_tests!(MemoryStore::new());
+}

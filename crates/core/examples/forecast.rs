@@ -6,7 +6,9 @@
 use std::time::Instant;
 
 use redeliver_core::calendar::Zone;
-use redeliver_core::campaign::{Campaign, Enrolled, Plan, Planner, Rules, Sending, Settings, forecast};
+use redeliver_core::campaign::{
+    Campaign, Enrolled, Forecast, Plan, Planner, Rules, Sending, Settings, forecast,
+};
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>().unwrap());
@@ -31,7 +33,8 @@ fn main() {
         let zone = |position: u64| zones.get(position as usize % zones.len().max(1));
         let people = (1..=prospects).map(|position| Enrolled { position, zone: zone(position) });
         let begun = Instant::now();
-        let told = forecast(Planner::new(rules.clone(), Plan::default()), people);
+        let mut told = Forecast::default();
+        forecast(Planner::new(rules.clone(), Plan::default()), people, &mut told);
         let seconds = begun.elapsed().as_secs_f64();
         println!(
             "{} mails to {} prospects {name}: {} days, done at {}, {:.0} mails a second, {seconds:.2} s",

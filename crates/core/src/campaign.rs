@@ -4,19 +4,27 @@
 //! ([`settings`]), what each mail is called ([`key`]), and the times of all of them ([`plan`]). Nothing here is stored: a
 //! plan is a stream of times, and its state is a value that can be written down and gone on with.
 
+mod allowance;
 mod definition;
+mod follow;
 mod forecast;
 mod key;
+mod ledger;
 mod life;
+mod mail;
 mod plan;
 mod ranges;
 mod rules;
 mod settings;
 
+pub use allowance::Allowance;
 pub use definition::{Campaign, DELAY_DAYS_MAX, Prospect, STEPS_MAX, Step};
+pub use follow::{Follows, follows};
 pub use forecast::{Forecast, StepForecast, forecast};
 pub use key::{BadKey, ID_BYTES_MAX, StepKey};
+pub use ledger::{Ledger, LimitName, Other};
 pub use life::{CampaignAction, CampaignState, NotNow};
+pub use mail::{MailOf, STEP_TYPE};
 pub use plan::{Enrolled, NoRoom, PLAN_DAYS_MAX, Plan, Planner, Scheduled};
 pub use ranges::Ranges;
 pub use rules::{Limit, Rules};

@@ -9,6 +9,7 @@ mod word;
 use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
+use crate::message::MessageId;
 
 pub use address::{ADDRESS_BYTES_MAX, DOMAIN_BYTES_MAX, LOCAL_BYTES_MAX, check_address};
 pub use check::{
@@ -184,6 +185,22 @@ impl Email {
         let is_email = content.content_type.as_deref() == Some(EMAIL_TYPE);
         is_email.then(|| serde_json::from_slice(&content.bytes))
     }
+}
+
+/// The one Message-ID that a message has in all its tries, given its sender's address.
+pub fn message_id(id: &MessageId, from: &str) -> String {
+    let domain = from.rsplit_once('@').map_or("localhost", |(_, domain)| domain);
+    format!("<{}@{domain}>", safe(&id.to_string()))
+}
+
+/// An id of any kind as something that can stand before the `@` of a Message-ID; ids that differ stay different.
+fn safe(id: &str) -> String {
+    id.bytes()
+        .map(|byte| match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
 }
 
 fn request() -> String {

@@ -7,7 +7,7 @@ mod counter;
 mod ramp_up;
 mod spacing;
 
-pub use counter::{Bucket, Count, CounterKey, Reservation, Whose, reserve, used};
+pub use counter::{Bucket, Count, CounterKey, Reservation, Whose, may_have_gone_out, reserve, used};
 pub use ramp_up::RampUp;
 pub use spacing::{Slots, Spacing};
 

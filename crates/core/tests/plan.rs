@@ -202,7 +202,9 @@ fn a_hundred_thousand_prospects_are_planned_in_memory_that_does_not_grow_with_th
 #[test]
 fn a_forecast_is_what_the_plan_then_is() {
     let rules = rules(r#"{ "daily_quota": 30 }"#, None, &[0, 2], "2026-11-16T00:00:00Z");
-    let told: Forecast = forecast(Planner::new(rules.clone(), Plan::default()), nobodys(100));
+    let mut told = Forecast::default();
+    let planner = forecast(Planner::new(rules.clone(), Plan::default()), nobodys(60), &mut told);
+    forecast(planner, nobodys(100), &mut told);
     let mails = planned(&rules, 100);
     assert_eq!((told.prospects, told.mails, told.without_room), (100, 200, 0));
     assert_eq!(told.last_at, mails.iter().map(|mail| mail.at).max());

@@ -1,12 +1,13 @@
 //! Writes down what tries came to, many at once, until the store has it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redeliver_core::attempt::{AttemptRecord, Verdict};
 use redeliver_core::event::Kind;
 use redeliver_core::planted::{self, Bug};
 use redeliver_core::settle::settle;
-use redeliver_core::{Change, Event, Lane, Message, MessageId, Outcome, State};
+use redeliver_core::{Change, Content, Event, Lane, Message, MessageId, Outcome, State};
 
 use crate::engine::{Engine, Line};
 use crate::store::{Applied, StoreError};
@@ -28,8 +29,16 @@ const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
 impl Settled {
-    pub(crate) fn new(engine: &Engine, line: &Line, message: &Message, outcome: Outcome) -> Self {
-        let change = settle(message, &outcome, &line.route, engine.clock.now());
+    /// Settles a try. What was written for it is kept, unless nothing was sent.
+    pub(crate) fn new(
+        engine: &Engine,
+        line: &Line,
+        message: &Message,
+        outcome: Outcome,
+        written: Option<Content>,
+    ) -> Self {
+        let mut change = settle(message, &outcome, &line.route, engine.clock.now());
+        change.content = written.filter(|_| !matches!(outcome, Outcome::Deferred { .. })).map(Arc::new);
         Self { lane: message.lane, outcome, change }
     }
 }
@@ -79,7 +88,8 @@ async fn written(
             Ok(done())
         }
         Applied::Superseded(Some(current)) if holds(&current, change) => {
-            Err(Box::new(Settled::new(engine, line, &current, settled.outcome)))
+            let written = settled.change.content.map(Arc::unwrap_or_clone);
+            Err(Box::new(Settled::new(engine, line, &current, settled.outcome, written)))
         }
         Applied::Superseded(_) => {
             line.inline.give_up(&change.message.id);

@@ -53,6 +53,8 @@ pub(crate) struct Tried<'a> {
     pub(crate) message: Message,
     /// What came of it.
     pub(crate) outcome: Outcome,
+    /// What it said, where that was written for this try.
+    pub(crate) written: Option<Content>,
     pub(crate) alone: Option<SemaphorePermit<'a>>,
 }
 
@@ -69,15 +71,22 @@ pub(crate) async fn attempt<'a>(
     alone: Option<SemaphorePermit<'a>>,
 ) -> Tried<'a> {
     let span = span::of(&message, &content);
-    let outcome = outcome(engine, line, &held, &message, &content).instrument(span.clone()).await;
+    let (outcome, written) = outcome(engine, line, &held, &message, &content).instrument(span.clone()).await;
     span::end(&span, &outcome);
-    Tried { message, outcome, alone }
+    Tried { message, outcome, written, alone }
 }
 
-async fn outcome(engine: &Engine, line: &Line, held: &Held, message: &Message, content: &Content) -> Outcome {
+/// What came of a try, and what it said where that was written for it.
+async fn outcome(
+    engine: &Engine,
+    line: &Line,
+    held: &Held,
+    message: &Message,
+    content: &Content,
+) -> (Outcome, Option<Content>) {
     let now = engine.clock.now();
     if message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
-        return nothing_sent(now, "expired");
+        return (nothing_sent(now, "expired"), None);
     }
     let content = with_history(engine, line, message, content).await;
     let content = content.as_ref();
@@ -85,15 +94,25 @@ async fn outcome(engine: &Engine, line: &Line, held: &Held, message: &Message, c
     let destination = line.transport(message.lane).destination(&envelope);
     let passage = match engine.pass(line, message, content, &destination, now).await {
         Ok(passage) => passage,
-        Err(verdict) => return verdict,
+        Err(verdict) => return (verdict, None),
     };
     for gate in &line.gates {
         if let Some(outcome) = gate.check(message, content, engine.clock.now()).await.into_outcome() {
-            return outcome;
+            return (outcome, None);
         }
     }
+    let prepared = match engine.prepare(message, content).await {
+        Ok(prepared) => prepared,
+        Err(outcome) => return (outcome, None),
+    };
+    let Some(prepared) = prepared else {
+        let outcome = carry(engine, line, held, &envelope).await;
+        return (engine.learn(line, &destination, passage, outcome).await, None);
+    };
+    let envelope = line.envelope(message, prepared.content.as_ref().unwrap_or(content));
     let outcome = carry(engine, line, held, &envelope).await;
-    engine.learn(line, &destination, passage, outcome).await
+    engine.account(&prepared, &outcome).await;
+    (engine.learn(line, &destination, passage, outcome).await, prepared.content)
 }
 
 /// What a message carries; word of a death tells what the dead one has been through.

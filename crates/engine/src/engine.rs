@@ -9,6 +9,8 @@ use redeliver_core::{Content, InstanceId, Lane, Message, MessageId, Name, Route}
 use tokio::sync::{Notify, Semaphore};
 
 use crate::attempt::Held;
+use crate::campaign::Desk;
+use crate::campaigns::Campaigns;
 use crate::clock::Clock;
 use crate::emit::Observer;
 use crate::gate::Gate;
@@ -117,6 +119,8 @@ pub struct Engine {
     pub(crate) instance: InstanceId,
     pub(crate) lines: BTreeMap<Name, Line>,
     pub(crate) gates: Gates,
+    /// What it has at hand for campaigns, if it knows any.
+    pub(crate) desk: Option<Desk>,
     pub(crate) life: Life,
     /// One suspect at a time, so that a crash has one culprit.
     pub(crate) suspects: Semaphore,
@@ -144,11 +148,23 @@ impl Engine {
             settings,
             lines: lines.into_iter().map(|line| (line.route.name.clone(), line)).collect(),
             gates: Gates::default(),
+            desk: None,
             life,
             suspects: Semaphore::new(1),
             working: AtomicUsize::new(0),
             idle: Notify::new(),
         }
+    }
+
+    /// The same with campaigns.
+    pub fn with_campaigns(mut self, campaigns: Arc<dyn Campaigns>) -> Self {
+        self.desk = Some(Desk::new(campaigns));
+        self
+    }
+
+    /// What remembers campaigns, if it knows any.
+    pub fn campaigns(&self) -> Option<&Arc<dyn Campaigns>> {
+        self.desk.as_ref().map(|desk| &desk.store)
     }
 
     /// Which instance this is.

@@ -169,7 +169,7 @@ impl Engine {
     pub(crate) async fn give_back(&self, line: &Line, message: &Message) {
         let until = Until::At(self.clock.now());
         let reason: Arc<str> = "the engine was stopping".into();
-        let settled = Settled::new(self, line, message, Outcome::Deferred { until, reason });
+        let settled = Settled::new(self, line, message, Outcome::Deferred { until, reason }, None);
         apply(self, line, vec![settled]).await;
     }
 }

@@ -9,6 +9,8 @@ mod apply;
 mod attempt;
 pub mod bring;
 pub mod bulk;
+pub mod campaign;
+pub mod campaigns;
 mod claim;
 pub mod clock;
 pub mod emit;

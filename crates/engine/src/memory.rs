@@ -4,6 +4,7 @@
 //! while it holds its lock.
 
 mod access;
+mod campaigns;
 mod index;
 mod rows;
 

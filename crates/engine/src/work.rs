@@ -207,9 +207,9 @@ impl<'a> Work<'a> {
     }
 
     fn settle(&mut self, tried: Tried<'a>) {
-        let Tried { message, outcome, alone } = tried;
+        let Tried { message, outcome, written, alone } = tried;
         self.alone.extend(alone);
-        self.settled.push(Settled::new(self.engine, self.line, &message, outcome));
+        self.settled.push(Settled::new(self.engine, self.line, &message, outcome, written));
     }
 
     fn start_applying(&mut self) {

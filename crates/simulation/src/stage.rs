@@ -35,6 +35,8 @@ pub struct Carrying {
     pub at: Timestamp,
     /// Of which message, as it stood.
     pub message: Message,
+    /// What it said.
+    pub content: Content,
     /// Where to.
     pub destination: Name,
 }
@@ -97,10 +99,33 @@ impl Stage {
         Self::with_gates(route, Vec::new(), play)
     }
 
+    /// The same at a pace at which days pass quickly: the engine looks around once a minute, and not many times a second.
+    pub fn at_ease(route: Route, play: impl Fn(&Carrying) -> Act + Send + Sync + 'static) -> Self {
+        let minute = Duration::from_secs(60);
+        let settings = Settings {
+            poll_interval: 60 * minute,
+            heartbeat: minute,
+            keep_interval: minute,
+            watch_interval: 60 * minute,
+            prune_interval: 60 * minute,
+            ..Settings::default()
+        };
+        Self::set(Route { lease: 10 * minute, ..route }, Vec::new(), settings, play)
+    }
+
     /// The same with gates of the story's own.
     pub fn with_gates(
         route: Route,
         gates: Vec<Arc<dyn Gate>>,
+        play: impl Fn(&Carrying) -> Act + Send + Sync + 'static,
+    ) -> Self {
+        Self::set(route, gates, Settings::default(), play)
+    }
+
+    fn set(
+        route: Route,
+        gates: Vec<Arc<dyn Gate>>,
+        settings: Settings,
         play: impl Fn(&Carrying) -> Act + Send + Sync + 'static,
     ) -> Self {
         let clock = SimClock::new(7);
@@ -113,13 +138,14 @@ impl Stage {
         let line = Line::new(route, &transports, gates).expect("every lane travels by the stage's transport");
         let store = Arc::new(MemoryStore::default());
         let witness = Arc::new(Witness(Arc::clone(&log)));
-        let engine = Arc::new(Engine::new(
+        let engine = Engine::new(
             Arc::clone(&store) as Arc<dyn Store>,
             Arc::new(handle),
             witness,
-            Settings::default(),
+            settings,
             vec![line],
-        ));
+        );
+        let engine = Arc::new(engine.with_campaigns(Arc::clone(&store) as _));
         let (stopper, stop) = stop_pair();
         let mut executor = Executor::new();
         executor.spawn(1, Box::pin(Arc::clone(&engine).run(stop)));
@@ -199,8 +225,12 @@ impl Transport for Actor {
         let destination = self.destination(envelope);
         let at = self.clock.now();
         let (wait, outcome) = {
-            let carrying =
-                Carrying { at, message: envelope.message.clone(), destination: destination.clone() };
+            let carrying = Carrying {
+                at,
+                message: envelope.message.clone(),
+                content: envelope.content.clone(),
+                destination: destination.clone(),
+            };
             let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
             log.carryings.push(carrying.clone());
             let count = log.at_once.entry(destination.clone()).or_insert(0);

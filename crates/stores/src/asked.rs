@@ -48,7 +48,7 @@ impl Wanted {
 
 /// The word for what somebody did; a later version may know more of them.
 pub(crate) fn action(text: &str) -> &'static str {
-    const ACTIONS: [&str; 16] = [
+    const ACTIONS: [&str; 21] = [
         "retry",
         "cancel",
         "dismiss",
@@ -58,6 +58,11 @@ pub(crate) fn action(text: &str) -> &'static str {
         "hold",
         "release",
         "create_key",
+        "put_settings",
+        "create_campaign",
+        "launch",
+        "schedule",
+        "stop",
         "revoke_key",
         "bulk_retry",
         "bulk_cancel",

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use redeliver_core::Failure;
+use redeliver_core::campaign::CampaignState;
 use redeliver_core::message::{Fate, RecipientVerdict};
 use serde::{Deserialize, Serialize};
 
@@ -113,6 +114,12 @@ impl From<StoredFate> for Fate {
             StoredFate::Refused(failure) => Self::Refused(failure),
         }
     }
+}
+
+/// Reads a campaign's state.
+pub(crate) fn campaign_state(text: &str) -> Result<CampaignState, Unreadable> {
+    CampaignState::from_name(text)
+        .ok_or_else(|| unreadable("campaign", format!("no state is called {text:?}")))
 }
 
 /// Writes anything as JSON.

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
 
 use redeliver_conformance::access::AccessRig;
+use redeliver_conformance::campaigns::CampaignRig;
 use redeliver_conformance::store::StoreRig;
 use redeliver_engine::access::Access;
+use redeliver_engine::campaigns::Campaigns;
 use redeliver_engine::store::Store;
 use redeliver_stores::{OpenOptions, Sqlite, SyncSqlite};
 
@@ -37,6 +39,16 @@ impl AccessRig for InFile {
     }
 }
 
+impl CampaignRig for InFile {
+    fn campaigns(&self) -> &dyn Campaigns {
+        &self.store
+    }
+
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+}
+
 /// A store in memory that has been used before and cleared since.
 fn cleared() -> SyncSqlite {
     let store = SyncSqlite::in_memory().unwrap();
@@ -51,6 +63,10 @@ mod with_threads {
         use super::*;
         redeliver_conformance::access_tests!(InFile::new());
     }
+    mod campaigns {
+        use super::*;
+        redeliver_conformance::campaign_tests!(InFile::new());
+    }
 }
 
 mod inline {
@@ -59,5 +75,9 @@ mod inline {
     mod access {
         use super::*;
         redeliver_conformance::access_tests!(cleared());
+    }
+    mod campaigns {
+        use super::*;
+        redeliver_conformance::campaign_tests!(cleared());
     }
 }

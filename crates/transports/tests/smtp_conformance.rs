@@ -7,10 +7,11 @@ use std::net::SocketAddr;
 
 use async_trait::async_trait;
 use redeliver_conformance::transport::{Manner, Seen, TransportRig};
+use redeliver_core::email::message_id;
 use redeliver_core::{Content, Message};
 use redeliver_engine::transport::Transport;
 use redeliver_sink::{Mail, Options, Sink};
-use redeliver_transports::smtp::{SmtpTransport, message_id};
+use redeliver_transports::smtp::SmtpTransport;
 use tokio::sync::Mutex;
 
 use peer::{email, script, sink, transport_to};

@@ -36,9 +36,12 @@ pub struct StepForecast {
     pub last_at: Option<Timestamp>,
 }
 
-/// Plans these prospects and says what it comes to.
-pub fn forecast<'a>(mut planner: Planner, prospects: impl IntoIterator<Item = Enrolled<'a>>) -> Forecast {
-    let mut forecast = Forecast::default();
+/// Plans these prospects, counts what it comes to, and gives the planner back for those who follow.
+pub fn forecast<'a>(
+    mut planner: Planner,
+    prospects: impl IntoIterator<Item = Enrolled<'a>>,
+    forecast: &mut Forecast,
+) -> Planner {
     let mut mails = Vec::new();
     for prospect in prospects {
         match planner.plan(prospect, &mut mails) {
@@ -47,7 +50,7 @@ pub fn forecast<'a>(mut planner: Planner, prospects: impl IntoIterator<Item = En
         }
         mails.drain(..).for_each(|mail| forecast.add(&mail));
     }
-    forecast
+    planner
 }
 
 impl Forecast {

@@ -153,6 +153,11 @@ impl Planner {
         Ok(true)
     }
 
+    /// Leaves out everybody up to a position.
+    pub fn pass(&mut self, position: u64) {
+        self.plan.after = self.plan.after.max(position);
+    }
+
     /// The view of a zone; that of the campaign itself is the first.
     fn view(&mut self, zone: Option<&Zone>) -> Result<usize, NoRoom> {
         let is_own = |zone: &Zone| {

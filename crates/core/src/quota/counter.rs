@@ -1,5 +1,7 @@
 //! What a quota has counted: rows, and how they change. A store writes them in the transaction of the claim.
 
+use serde::{Deserialize, Serialize};
+
 use crate::calendar::Day;
 use crate::message::Name;
 use crate::outcome::Outcome;
@@ -12,14 +14,16 @@ const HOUR_MS: i64 = 3_600_000;
 const ROLLING_HOURS: i64 = 25;
 
 /// Whose mails are counted.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
 pub enum Whose {
     /// All of a workspace's.
-    Workspace,
+    Workspace = 0,
     /// A campaign's.
-    Campaign,
+    Campaign = 1,
     /// A sender's.
-    Sender,
+    Sender = 2,
 }
 
 /// What is counted in one row.
@@ -66,12 +70,34 @@ pub struct Reservation {
     pub used: u32,
 }
 
+impl Whose {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Workspace, Self::Campaign, Self::Sender];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace",
+            Self::Campaign => "campaign",
+            Self::Sender => "sender",
+        }
+    }
+}
+
 impl Bucket {
     /// The row that counts a mail at this time, whose local day is known.
     pub fn at(period: Period, now: Timestamp, today: Day) -> Self {
         match period {
             Period::Day => Self::Day(today),
             Period::Rolling => Self::Hour(now.as_ms().div_euclid(HOUR_MS)),
+        }
+    }
+
+    /// What a store calls it: 0 for a day and 1 for an hour, and its number.
+    pub fn number(self) -> (u8, i64) {
+        match self {
+            Self::Day(day) => (0, day.number()),
+            Self::Hour(hour) => (1, hour),
         }
     }
 
@@ -113,7 +139,8 @@ impl Count {
     }
 }
 
-fn may_have_gone_out(outcome: &Outcome) -> bool {
+/// Whether a try may have sent something, so that what it was counted stays counted.
+pub fn may_have_gone_out(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Delivered { .. } | Outcome::HandedOff | Outcome::Partial(_) | Outcome::Lost { .. } => true,
         Outcome::Failed(_) | Outcome::Refused(_) | Outcome::Deferred { .. } | Outcome::Skipped { .. } => {

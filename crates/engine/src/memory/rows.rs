@@ -16,6 +16,7 @@ use redeliver_core::{Change, Content, InstanceId, Lane, Lease, Message, MessageI
 
 use super::Snapshot;
 use super::access::Doors;
+use super::campaigns::Desk;
 use super::index::{Index, Place};
 use crate::store::{
     Applied, ClaimKind, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest,
@@ -32,6 +33,7 @@ pub(super) struct Rows {
     audit: Vec<Audit>,
     bulks: BTreeMap<Arc<str>, Bulk>,
     pub(super) doors: Doors,
+    pub(super) desk: Desk,
 }
 
 /// One message with everything that goes when it goes.
@@ -62,6 +64,11 @@ struct Beat {
 impl Rows {
     pub(super) fn get(&self, id: &MessageId) -> Option<&Row> {
         self.messages.get(id)
+    }
+
+    /// The message that a key stands for, though it may be gone.
+    pub(super) fn id_of_key(&self, workspace: &str, key: &str) -> Option<MessageId> {
+        self.keys.get(&(workspace.into(), key.into())).map(|row| row.id.clone())
     }
 
     pub(super) fn insert(&mut self, row: NewRow) -> Inserted {

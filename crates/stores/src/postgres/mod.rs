@@ -7,6 +7,7 @@ mod access;
 mod apply;
 pub mod bare;
 mod bulk;
+mod campaigns;
 mod claim;
 mod columns;
 mod connections;

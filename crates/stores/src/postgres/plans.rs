@@ -113,6 +113,12 @@ fn types_of(sql: &str, count: usize) -> Vec<&'static str> {
                            int8 int8 int8 text int2 int8 text text int8 int8 int8 int4 int4 int4 int4 int4 int8 text \
                            text bool";
     let message = || MESSAGE.split_whitespace();
+    if sql.contains("given (id, prospect, place)") {
+        return vec!["text", "int8", "text[]", "text[]"];
+    }
+    if sql.contains("said (key, place)") {
+        return vec!["text", "text[]"];
+    }
     let arrays: Vec<&'static str> = if sql.contains("revives") {
         message().chain("text text bytea text bytea bytea bool".split(' ')).collect()
     } else if sql.contains("moved AS (\n    SELECT held") {

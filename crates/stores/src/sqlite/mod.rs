@@ -9,6 +9,7 @@ mod apply;
 pub mod bare;
 mod bulk;
 mod calls;
+mod campaigns;
 mod claim;
 mod errors;
 mod gates;

@@ -3,8 +3,10 @@
 use std::sync::OnceLock;
 
 use redeliver_conformance::access::AccessRig;
+use redeliver_conformance::campaigns::CampaignRig;
 use redeliver_conformance::store::StoreRig;
 use redeliver_engine::access::Access;
+use redeliver_engine::campaigns::Campaigns;
 use redeliver_engine::store::Store;
 use redeliver_servers::pgbouncer::PgBouncer;
 use redeliver_servers::postgres::{Database, PostgresServer};
@@ -51,12 +53,26 @@ impl AccessRig for InDatabase {
     }
 }
 
+impl CampaignRig for InDatabase {
+    fn campaigns(&self) -> &dyn Campaigns {
+        &self.store
+    }
+
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+}
+
 mod by_itself {
     use super::*;
     redeliver_conformance::store_tests!(InDatabase::on(PostgresServer::shared()).await);
     mod access {
         use super::*;
         redeliver_conformance::access_tests!(InDatabase::on(PostgresServer::shared()).await);
+    }
+    mod campaigns {
+        use super::*;
+        redeliver_conformance::campaign_tests!(InDatabase::on(PostgresServer::shared()).await);
     }
 }
 
@@ -67,6 +83,10 @@ mod behind_a_pooler {
         use super::*;
         redeliver_conformance::access_tests!(InDatabase::behind_a_pooler().await);
     }
+    mod campaigns {
+        use super::*;
+        redeliver_conformance::campaign_tests!(InDatabase::behind_a_pooler().await);
+    }
 }
 
 mod on_18 {
@@ -75,6 +95,10 @@ mod on_18 {
     mod access {
         use super::*;
         redeliver_conformance::access_tests!(InDatabase::on(PostgresServer::shared_18()).await);
+    }
+    mod campaigns {
+        use super::*;
+        redeliver_conformance::campaign_tests!(InDatabase::on(PostgresServer::shared_18()).await);
     }
 
     #[test]

@@ -19,6 +19,6 @@ mod verdict;
 
 pub use classify::{THROTTLE_WAIT, classify};
 pub use config::{Login, Secret, Server, SmtpConfig, Tls, parse_mailbox};
-pub use mime::{Written, message_id, write};
+pub use mime::{Written, write};
 pub use outbound::{SmtpTransport, UNCONFIGURED};
 pub use reply::{Reply, Stage};

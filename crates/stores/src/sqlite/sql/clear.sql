@@ -9,3 +9,8 @@ DELETE FROM redeliver_meta;
 DELETE FROM redeliver_access_keys;
 DELETE FROM redeliver_sessions;
 DELETE FROM redeliver_notes;
+DELETE FROM redeliver_workspaces;
+DELETE FROM redeliver_campaigns;
+DELETE FROM redeliver_prospects;
+DELETE FROM redeliver_quotas;
+DELETE FROM redeliver_senders;

@@ -4,7 +4,7 @@ mod body;
 mod header;
 mod part;
 
-use redeliver_core::email::{Email, Mailbox, check_address};
+use redeliver_core::email::{Email, Mailbox, check_address, message_id};
 use redeliver_core::{MessageId, Timestamp};
 
 /// An e-mail, ready to be handed over.
@@ -68,12 +68,6 @@ pub fn write(
     Ok(Written { from, to: [to, cc, bcc].concat(), bytes: head.into_bytes(), needs_smtputf8 })
 }
 
-/// The one Message-ID that a message has in all its tries.
-pub fn message_id(id: &MessageId, from: &str) -> String {
-    let domain = from.rsplit_once('@').map_or("localhost", |(_, domain)| domain);
-    format!("<{}@{domain}>", safe(&id.to_string()))
-}
-
 /// The addresses as servers without knowledge of other scripts write their domains.
 fn addresses<'a>(field: &str, list: impl IntoIterator<Item = &'a Mailbox>) -> Result<Vec<String>, String> {
     list.into_iter()
@@ -111,16 +105,6 @@ fn bracketed(id: &str) -> String {
 fn date(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.as_ms()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     jiff::fmt::rfc2822::to_string(&at.to_zoned(jiff::tz::TimeZone::UTC)).unwrap_or_default()
-}
-
-/// An id of any kind as something that can stand before the `@` of a Message-ID; ids that differ stay different.
-fn safe(id: &str) -> String {
-    id.bytes()
-        .map(|byte| match byte {
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' => char::from(byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
 }
 
 /// What no encoded part can hold: `=_` is never written by any of the encodings.

@@ -1,0 +1,101 @@
+//! Plans are kept with their mails, all of a part or nothing, and by one who plans at a time.
+
+use redeliver_core::campaign::{CampaignState, Ledger, Plan};
+use redeliver_core::change::NewRow;
+use redeliver_engine::campaigns::{PartKept, PlanPart};
+
+use super::{CampaignRig, add, campaign};
+use crate::make::{at, id, message, row};
+use crate::store::at_once;
+
+fn mail(n: u32, key: &str) -> NewRow {
+    let mut keyed = row(message(n));
+    keyed.message.key = Some(key.into());
+    keyed
+}
+
+fn part(expected_version: u64, after: u64, rows: Vec<NewRow>) -> PlanPart {
+    let plan = Plan { after, ..Plan::default() };
+    PlanPart {
+        campaign: "c-1".into(),
+        workspace: "default".into(),
+        expected_version,
+        ledger: Ledger { plan, ..Ledger::default() },
+        last_at: Some(at(after as i64)),
+        rows,
+    }
+}
+
+/// Where it goes on, and what is to be sent.
+pub async fn a_part_is_kept_with_its_mails(rig: &dyn CampaignRig) {
+    add(rig, campaign("c-1", CampaignState::Running)).await;
+    let rows = vec![mail(1, "p-1:seq-1:1"), mail(2, "p-1:seq-1:2")];
+    assert_eq!(rig.campaigns().keep_part(part(0, 1, rows)).await.unwrap(), PartKept::Kept(2));
+    assert_eq!(
+        rig.campaigns().keep_part(part(1, 2, vec![mail(3, "p-2:seq-1:1")])).await.unwrap(),
+        PartKept::Kept(1)
+    );
+    let record = rig.campaigns().campaign("c-1").await.unwrap().unwrap();
+    assert_eq!((record.ledger.plan.after, record.scheduled, record.last_at), (2, 3, Some(at(2))));
+    assert_eq!(rig.campaigns().workspace("default").await.unwrap().plan_version, 2);
+    assert!(rig.store().get(id(3)).await.unwrap().is_some());
+}
+
+/// Somebody else may have taken what it takes.
+pub async fn a_part_that_was_read_too_long_ago_is_not_kept(rig: &dyn CampaignRig) {
+    add(rig, campaign("c-1", CampaignState::Running)).await;
+    let keep = |part| rig.campaigns().keep_part(part);
+    assert_eq!(keep(part(3, 1, vec![mail(1, "a:b:1")])).await.unwrap(), PartKept::Superseded);
+    assert_eq!(keep(part(0, 1, vec![mail(1, "a:b:1")])).await.unwrap(), PartKept::Kept(1));
+    assert_eq!(keep(part(0, 2, vec![mail(2, "a:b:2")])).await.unwrap(), PartKept::Superseded);
+    assert_eq!(rig.store().get(id(2)).await.unwrap(), None);
+    assert_eq!(rig.campaigns().campaign("c-1").await.unwrap().unwrap().ledger.plan.after, 1);
+}
+
+/// Paused or ended in the middle of planning, it gets no more mails.
+pub async fn nothing_is_planned_for_a_campaign_that_does_not_run(rig: &dyn CampaignRig) {
+    for state in [CampaignState::Draft, CampaignState::Paused, CampaignState::Cancelled] {
+        let mut record = campaign("c-1", state);
+        record.id = format!("c-{}", state.name()).into();
+        add(rig, record.clone()).await;
+        let version = rig.campaigns().workspace("default").await.unwrap().plan_version;
+        let part = PlanPart { campaign: record.id, ..part(version, 1, vec![mail(1, "a:b:1")]) };
+        assert_eq!(rig.campaigns().keep_part(part).await.unwrap(), PartKept::Superseded);
+    }
+    assert_eq!(rig.store().get(id(1)).await.unwrap(), None);
+}
+
+/// One mail has one name.
+pub async fn a_mail_whose_key_is_known_is_left_out(rig: &dyn CampaignRig) {
+    add(rig, campaign("c-1", CampaignState::Running)).await;
+    rig.store().insert(vec![mail(1, "a:b:1")]).await.unwrap();
+    let rows = vec![mail(2, "a:b:1"), mail(3, "a:b:2")];
+    assert_eq!(rig.campaigns().keep_part(part(0, 1, rows)).await.unwrap(), PartKept::Kept(1));
+    assert_eq!(rig.store().get(id(2)).await.unwrap(), None);
+    assert_eq!(rig.campaigns().campaign("c-1").await.unwrap().unwrap().scheduled, 1);
+}
+
+/// The others hear that they must look again.
+pub async fn of_many_who_plan_at_once_one_keeps_its_part(rig: &dyn CampaignRig) {
+    add(rig, campaign("c-1", CampaignState::Running)).await;
+    for version in 0..3 {
+        let kept = at_once(|n| async move {
+            let number = 1 + n + version as u32 * 10;
+            let rows = vec![mail(number, &format!("p-{number}:b:1"))];
+            rig.campaigns().keep_part(part(version, version + 1, rows)).await.unwrap()
+        });
+        assert_eq!(kept.iter().filter(|kept| **kept == PartKept::Kept(1)).count(), 1, "{kept:?}");
+    }
+    assert_eq!(rig.campaigns().campaign("c-1").await.unwrap().unwrap().scheduled, 3);
+}
+
+/// In the order in which they were asked for.
+pub async fn messages_are_found_by_their_keys(rig: &dyn CampaignRig) {
+    rig.store().insert(vec![mail(1, "a:b:1"), mail(2, "a:b:2")]).await.unwrap();
+    let keys = ["a:b:2", "a:b:9", "a:b:1"].map(str::to_owned).into();
+    let found = rig.campaigns().by_keys("default", keys).await.unwrap();
+    let ids: Vec<_> = found.iter().map(|keyed| keyed.as_ref().map(|keyed| keyed.id.clone())).collect();
+    assert_eq!(ids, [Some(id(2)), None, Some(id(1))]);
+    assert!(found[0].as_ref().unwrap().message.is_some());
+    assert_eq!(rig.campaigns().by_keys("other", vec!["a:b:1".to_owned()]).await.unwrap(), [None]);
+}

@@ -1,0 +1,178 @@
+//! Campaigns as an engine works them: planned in parts, looked at once more before each mail goes out.
+//!
+//! Nothing here decides when a mail goes out: core's planner and calendar do. What is remembered here can vanish at any time.
+
+mod act;
+mod dispatch;
+mod plan;
+mod template;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redeliver_core::calendar::{Calendar, Zone};
+use redeliver_core::campaign::{Campaign, NotNow, Problem, Ranges, Sending, Settings};
+use redeliver_core::{Name, Timestamp};
+
+use crate::campaigns::Campaigns;
+use crate::store::StoreError;
+pub use plan::Scheduling;
+use template::Templates;
+
+/// Campaigns whose rules are remembered.
+const REMEMBERED_MAX: usize = 1_000;
+/// Ranges of slots that are remembered as offered, for each sender.
+const OFFERS_MAX: usize = 10_000;
+
+/// How soon a mail is looked at again whose window does not open as far as can be seen.
+const NEVER_OPEN_WAIT: Duration = Duration::from_secs(86_400);
+
+/// Why something was not done to a campaign.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum CampaignError {
+    /// There is no such campaign, or this engine knows none.
+    #[error("there is no campaign {0:?}")]
+    NoCampaign(String),
+    /// It makes no sense as the campaign stands.
+    #[error(transparent)]
+    NotNow(#[from] NotNow),
+    /// Something is wrong with it.
+    #[error("{} {}", .0.first().map_or("it", |problem| problem.field.as_str()), .0.first().map_or("is wrong", |problem| problem.problem.as_str()))]
+    Wrong(Vec<Problem>),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What an engine has at hand for campaigns.
+pub(crate) struct Desk {
+    pub(crate) store: Arc<dyn Campaigns>,
+    rules: Mutex<HashMap<Name, (u64, Arc<Ways>)>>,
+    /// The slots of each sender that were offered to mails that had to wait.
+    offers: Mutex<HashMap<(Name, Name), Ranges>>,
+}
+
+/// The rules of one campaign, understood.
+struct Ways {
+    workspace: Name,
+    campaign: Campaign,
+    sending: Sending,
+    templates: Templates,
+    by_zone: Mutex<HashMap<String, Option<Calendar>>>,
+}
+
+impl Desk {
+    pub(crate) fn new(store: Arc<dyn Campaigns>) -> Self {
+        Self { store, rules: Mutex::default(), offers: Mutex::default() }
+    }
+
+    /// The rules of a campaign by this version of its workspace's settings.
+    async fn ways(&self, id: &str, settings_version: u64) -> Result<Option<Arc<Ways>>, CampaignError> {
+        if let Some((version, ways)) = lock(&self.rules).get(id)
+            && *version == settings_version
+        {
+            return Ok(Some(Arc::clone(ways)));
+        }
+        let Some(record) = self.store.campaign(id).await? else { return Ok(None) };
+        let workspace = self.store.workspace(&record.workspace).await?;
+        let ways = Arc::new(Ways::new(record.workspace, record.definition, &workspace.settings)?);
+        let mut rules = lock(&self.rules);
+        if rules.len() >= REMEMBERED_MAX {
+            rules.clear();
+        }
+        rules.insert(id.into(), (workspace.settings_version, Arc::clone(&ways)));
+        Ok(Some(ways))
+    }
+
+    /// A time for a mail that has to wait: open, not before a time, and offered to nobody else of its sender.
+    fn offer(&self, ways: &Ways, calendar: &Calendar, not_before: Timestamp) -> Timestamp {
+        let Some(slots) = ways.sending.spacing.slots(ways.sender()) else {
+            return calendar.next_open(not_before).unwrap_or(not_before.plus(NEVER_OPEN_WAIT));
+        };
+        let mut offers = lock(&self.offers);
+        let taken = offers.entry((ways.workspace.clone(), ways.sender().into())).or_default();
+        if taken.len() > OFFERS_MAX {
+            taken.clear();
+        }
+        let mut from = not_before;
+        // A day has more slots than this only where the window is open nearly always.
+        for _ in 0..OFFERS_MAX {
+            let Some(open) = calendar.next_open(from) else {
+                return not_before.plus(NEVER_OPEN_WAIT);
+            };
+            let cell = taken.free_from(slots.first_from(open));
+            let at = slots.slot(cell);
+            if calendar.is_open(at) {
+                taken.insert(cell);
+                return at;
+            }
+            from = at;
+        }
+        from
+    }
+}
+
+impl Ways {
+    fn new(workspace: Name, campaign: Campaign, settings: &Settings) -> Result<Self, CampaignError> {
+        let sending = Sending::new(settings, campaign.settings.as_ref()).map_err(CampaignError::Wrong)?;
+        let templates = Templates::new(&campaign).map_err(CampaignError::Wrong)?;
+        Ok(Self { workspace, campaign, sending, templates, by_zone: Mutex::default() })
+    }
+
+    fn sender(&self) -> &str {
+        self.campaign.from.as_ref().map_or("", |from| from.address.as_str())
+    }
+
+    /// When mails to somebody in this zone go out; the campaign's own hours where there is no such time there.
+    fn calendar(&self, zone: Option<&Zone>) -> Calendar {
+        let Some(zone) = zone else { return self.sending.calendar.clone() };
+        let mut known = lock(&self.by_zone);
+        let found =
+            known.entry(zone.name().to_owned()).or_insert_with(|| self.sending.calendar.in_zone(zone).ok());
+        found.clone().unwrap_or_else(|| self.sending.calendar.clone())
+    }
+}
+
+/// Everything that is wrong with a campaign in a workspace with these settings, its templates included.
+pub fn problems(campaign: &Campaign, workspace: &Settings) -> Vec<Problem> {
+    let mut problems = campaign.problems();
+    let wrong = |field: &str, problem: &str| Problem { field: field.to_owned(), problem: problem.to_owned() };
+    match &campaign.from {
+        None => problems.push(wrong("from", "is missing: threads and distances go by it")),
+        Some(from) if !from.address.is_ascii() => {
+            problems.push(wrong("from.address", "must be ASCII: write its domain as xn--…"));
+        }
+        Some(_) => {}
+    }
+    problems.extend(settings_problems(campaign.settings.as_ref(), "settings."));
+    problems.extend(Templates::new(campaign).err().unwrap_or_default());
+    match Sending::new(workspace, campaign.settings.as_ref()) {
+        Ok(sending) => problems.extend(sending.cannot_be_kept().map(|what| wrong("settings.ramp_up", what))),
+        Err(found) => problems.extend(found),
+    }
+    problems
+}
+
+/// What is wrong with a workspace's settings.
+pub fn workspace_problems(settings: &Settings) -> Vec<Problem> {
+    let mut problems = settings.problems();
+    problems.extend(settings_problems(Some(settings), ""));
+    if let Ok(sending) = Sending::new(settings, None)
+        && let Some(what) = sending.cannot_be_kept()
+    {
+        problems.push(Problem { field: "ramp_up".to_owned(), problem: what.to_owned() });
+    }
+    problems
+}
+
+fn settings_problems(settings: Option<&Settings>, prefix: &str) -> Option<Problem> {
+    settings.and_then(|settings| settings.urgent_share.as_ref()).map(|_| Problem {
+        field: format!("{prefix}urgent_share"),
+        problem: "no mail of a campaign is urgent: leave it out".to_owned(),
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

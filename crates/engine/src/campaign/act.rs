@@ -1,0 +1,97 @@
+//! What people do to a campaign: launch, pause, resume, cancel, stop one prospect.
+
+use std::sync::Arc;
+
+use redeliver_core::campaign::{CampaignAction, CampaignState, StepKey};
+use redeliver_core::change::Audit;
+use redeliver_core::gate::Scope;
+use redeliver_core::operate::Action;
+
+use super::{CampaignError, Scheduling};
+use crate::campaigns::{CampaignChange, CampaignRecord};
+use crate::engine::Engine;
+use crate::operate::OperateError;
+use crate::store::StoreError;
+
+/// How often a campaign that keeps changing under our hands is looked at again.
+const LOOKS_MAX: usize = 8;
+
+impl Engine {
+    /// Lets a campaign run, and schedules its mails.
+    pub async fn launch_campaign(&self, id: &str, actor: &Arc<str>) -> Result<Scheduling, CampaignError> {
+        self.move_campaign(id, CampaignAction::Launch, actor).await?;
+        self.schedule(id).await
+    }
+
+    /// Stops a campaign for a while: first nothing passes, then it is written down that it is paused.
+    pub async fn pause_campaign(&self, id: &str, actor: &Arc<str>) -> Result<CampaignRecord, CampaignError> {
+        self.campaign(id).await?.state.after(CampaignAction::Pause)?;
+        self.pause(Scope::Campaign, id, actor).await?;
+        self.move_campaign(id, CampaignAction::Pause, actor).await
+    }
+
+    /// Lets a campaign go on: first it is written down that it runs, then what waits is released.
+    pub async fn resume_campaign(&self, id: &str, actor: &Arc<str>) -> Result<CampaignRecord, CampaignError> {
+        let record = self.move_campaign(id, CampaignAction::Resume, actor).await?;
+        self.resume(Scope::Campaign, id, actor).await?;
+        Ok(record)
+    }
+
+    /// Ends a campaign. What is scheduled is cancelled when its time comes; what waits for it to go on, at once.
+    pub async fn cancel_campaign(&self, id: &str, actor: &Arc<str>) -> Result<CampaignRecord, CampaignError> {
+        let record = self.move_campaign(id, CampaignAction::Cancel, actor).await?;
+        self.resume(Scope::Campaign, id, actor).await?;
+        Ok(record)
+    }
+
+    /// Stops one prospect: nothing more goes out to them, and what is scheduled is cancelled. Says whether they are there.
+    pub async fn stop_prospect(
+        &self,
+        id: &str,
+        prospect: &str,
+        reason: &str,
+        actor: &Arc<str>,
+    ) -> Result<bool, CampaignError> {
+        let record = self.campaign(id).await?;
+        let store = &self.desk(id)?.store;
+        let subject = format!("campaign:{id}:{prospect}").into();
+        let audit = Audit { actor: actor.clone(), action: "stop", subject, at: self.clock.now() };
+        store.stop_prospect(id, prospect, reason, audit).await?;
+        if store.dossier(id, prospect).await?.is_none() {
+            return Ok(false);
+        }
+        let steps = record.definition.in_order().into_iter().map(|step| step.order);
+        let keys = steps.filter_map(|step| StepKey::new(prospect, &record.definition.sequence_id, step).ok());
+        let keys = keys.map(|key| key.to_string()).collect();
+        for keyed in store.by_keys(&record.workspace, keys).await?.into_iter().flatten() {
+            match self.operate(&keyed.id, Action::Cancel, actor).await {
+                // One that has ended, or is gone, needs no cancelling.
+                Ok(_) | Err(OperateError::Unfit(_) | OperateError::NoMessage(_)) => {}
+                Err(OperateError::Store(error)) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    async fn move_campaign(
+        &self,
+        id: &str,
+        action: CampaignAction,
+        actor: &Arc<str>,
+    ) -> Result<CampaignRecord, CampaignError> {
+        for _ in 0..LOOKS_MAX {
+            let record = self.campaign(id).await?;
+            let to: CampaignState = record.state.after(action)?;
+            if to == record.state {
+                return Ok(record);
+            }
+            let subject = format!("campaign:{id}").into();
+            let audit = Audit { actor: actor.clone(), action: action.name(), subject, at: self.clock.now() };
+            let change = CampaignChange { id: id.into(), from: record.state, to, audit };
+            if self.desk(id)?.store.move_campaign(change).await? {
+                return Ok(CampaignRecord { state: to, ..record });
+            }
+        }
+        Err(StoreError::Unavailable(format!("campaign {id} keeps changing")).into())
+    }
+}

@@ -1,0 +1,189 @@
+//! The last look before a mail of a campaign goes out: whether it still may, and what it says. Whatever has changed since it
+//! was planned counts here: a pause, a stop, a window, a quota.
+
+use std::time::Duration;
+
+use redeliver_core::calendar::Zone;
+use redeliver_core::campaign::{CampaignState, Follows, MailOf, StepKey, follows};
+use redeliver_core::email::{Email, message_id};
+use redeliver_core::gate::{GateKey, Scope};
+use redeliver_core::outcome::Until;
+use redeliver_core::quota::{CounterKey, may_have_gone_out};
+use redeliver_core::{Content, Failure, Message, Outcome, State, Timestamp};
+
+use super::{CampaignError, Desk, Ways};
+use crate::campaigns::{Keyed, ReserveRequest, Reserved};
+use crate::engine::Engine;
+use crate::store::StoreError;
+
+/// How soon a mail is looked at again that could not be looked at.
+const SHORT_WAIT: Duration = Duration::from_secs(1);
+/// How soon one that this instance can do nothing with.
+const LONG_WAIT: Duration = Duration::from_secs(60);
+
+/// A mail that may go out now, and what it was counted in.
+pub(crate) struct Prepared {
+    /// What it says, where that has just been written.
+    pub(crate) content: Option<Content>,
+    counted: Vec<CounterKey>,
+}
+
+impl Engine {
+    /// Looks whether a mail of a campaign may go out now, and writes and counts it; else what stands in for the try. A message
+    /// that is nothing of a campaign passes.
+    pub(crate) async fn prepare(
+        &self,
+        message: &Message,
+        content: &Content,
+    ) -> Result<Option<Prepared>, Outcome> {
+        let Some(of) = MailOf::of_content(content) else { return Ok(None) };
+        let now = self.clock.now();
+        let is_unwritten = MailOf::is_unwritten(content);
+        let Some(desk) = &self.desk else {
+            let until = Until::At(now.plus(LONG_WAIT));
+            let reason = "this instance knows no campaigns".into();
+            return if is_unwritten { Err(Outcome::Deferred { until, reason }) } else { Ok(None) };
+        };
+        match look(desk, &of, message, content, now).await {
+            Ok(looked) => looked,
+            Err(CampaignError::Store(error)) => {
+                self.observer.store_failed("looking at a campaign", &error);
+                Err(deferred(now.plus(SHORT_WAIT), "the store does not answer"))
+            }
+            Err(other) => Err(deferred(now.plus(LONG_WAIT), &other.to_string())),
+        }
+    }
+
+    /// Gives back what a mail was counted in, if nothing went out.
+    pub(crate) async fn account(&self, prepared: &Prepared, outcome: &Outcome) {
+        let Some(desk) = self.desk.as_ref().filter(|_| !may_have_gone_out(outcome)) else { return };
+        if prepared.counted.is_empty() {
+            return;
+        }
+        // What can't be given back stays counted: a day may end below its quota, and never above.
+        if let Err(error) = desk.store.give_back(prepared.counted.clone()).await {
+            self.observer.store_failed("giving back a quota", &error);
+        }
+    }
+}
+
+async fn look(
+    desk: &Desk,
+    of: &MailOf,
+    message: &Message,
+    content: &Content,
+    now: Timestamp,
+) -> Result<Result<Option<Prepared>, Outcome>, CampaignError> {
+    let is_unwritten = MailOf::is_unwritten(content);
+    let found = desk.store.dossier(&of.campaign, &of.prospect).await?;
+    let Some(dossier) = found else {
+        let gone = Outcome::Refused(Failure::new("its campaign or its prospect is gone"));
+        return Ok(if is_unwritten { Err(gone) } else { Ok(None) });
+    };
+    match dossier.state {
+        CampaignState::Running | CampaignState::Done => {}
+        CampaignState::Draft | CampaignState::Paused => {
+            let until = Until::Opens(GateKey::pause(Scope::Campaign, &of.campaign));
+            return Ok(Err(Outcome::Deferred { until, reason: "its campaign is paused".into() }));
+        }
+        CampaignState::Cancelled => return Ok(Err(skipped("campaign_cancelled"))),
+    }
+    if let Some(reason) = &dossier.prospect.stopped_for {
+        return Ok(Err(skipped(reason)));
+    }
+    let Some(ways) = desk.ways(&of.campaign, dossier.settings_version).await? else { return Ok(Ok(None)) };
+    let prospect = &dossier.prospect.prospect;
+    let zone: Option<Zone> = prospect.zone.as_deref().and_then(|zone| zone.parse().ok());
+    let before = previous(desk, &ways, of).await?;
+    if let Some(outcome) = before.as_ref().and_then(|before| before.keeps(&ways, zone.as_ref(), of, now)) {
+        return Ok(Err(outcome));
+    }
+    let calendar = ways.calendar(zone.as_ref());
+    if !calendar.is_open(now) {
+        return Ok(Err(deferred(desk.offer(&ways, &calendar, now), "outside of its window")));
+    }
+    let written = match is_unwritten {
+        false => None,
+        true => match ways.templates.write(&ways.campaign, of.step, prospect) {
+            Ok(email) => Some(in_thread(email, before.as_ref(), &ways, content)),
+            Err(wrong) => return Ok(Err(Outcome::Refused(Failure::new(wrong)))),
+        },
+    };
+    let slots = ways.sending.spacing.slots(ways.sender());
+    let allowances = ways.sending.allowances(&message.workspace, &of.campaign, ways.sender(), now);
+    let request = ReserveRequest {
+        workspace: message.workspace.clone(),
+        sender: ways.sender().into(),
+        now,
+        free_at: slots.map_or(now, |slots| slots.free_at(now)),
+        allowances: allowances.clone(),
+    };
+    let (not_before, reason) = match desk.store.reserve(request).await? {
+        Reserved::Yes => {
+            let counted = allowances.into_iter().map(|allowance| allowance.key).collect();
+            return Ok(Ok(Some(Prepared { content: written, counted })));
+        }
+        Reserved::Busy(free_at) => (free_at, "its sender has just sent another".to_owned()),
+        Reserved::Full(index) => {
+            let full = allowances.get(index);
+            let whose = full.map_or("", |full| full.key.whose.name());
+            let again_at = full.map_or(now.plus(LONG_WAIT), |full| full.again_at(now));
+            (again_at, format!("the quota of its {whose} is used up"))
+        }
+    };
+    Ok(Err(deferred(desk.offer(&ways, &calendar, not_before), &reason)))
+}
+
+/// The mail of the step before, and how that one stands.
+struct Before {
+    keyed: Keyed,
+    thread: Vec<Keyed>,
+}
+
+async fn previous(desk: &Desk, ways: &Ways, of: &MailOf) -> Result<Option<Before>, StoreError> {
+    let keys =
+        (1..of.step).filter_map(|step| StepKey::new(&of.prospect, &ways.campaign.sequence_id, step).ok());
+    let keys: Vec<String> = keys.map(|key| key.to_string()).collect();
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    let mut thread: Vec<Option<Keyed>> = desk.store.by_keys(&ways.workspace, keys).await?;
+    let Some(keyed) = thread.pop().flatten() else { return Ok(None) };
+    Ok(Some(Before { keyed, thread: thread.into_iter().flatten().collect() }))
+}
+
+impl Before {
+    /// What keeps the next step from going out now.
+    fn keeps(&self, ways: &Ways, zone: Option<&Zone>, of: &MailOf, now: Timestamp) -> Option<Outcome> {
+        let message = self.keyed.message.as_ref()?;
+        let delay_days = ways.campaign.in_order().get(of.step as usize - 1).map_or(0, |step| step.delay_days);
+        match follows(message, delay_days, zone.unwrap_or(&ways.sending.zone), now) {
+            Follows::Now => None,
+            Follows::NotBefore { at, reason } => Some(deferred(at, reason)),
+            Follows::Never { reason } => Some(skipped(reason)),
+        }
+    }
+}
+
+/// The mail as an answer to those before it that went out.
+fn in_thread(mut email: Email, before: Option<&Before>, ways: &Ways, content: &Content) -> Content {
+    let went_out = |keyed: &&Keyed| {
+        keyed.message.as_ref().is_none_or(|message| matches!(message.state, State::Delivered { .. }))
+    };
+    let thread = before.into_iter().flat_map(|before| before.thread.iter().chain([&before.keyed]));
+    let ids: Vec<String> =
+        thread.filter(went_out).map(|keyed| message_id(&keyed.id, ways.sender())).collect();
+    email.in_reply_to = ids.last().cloned();
+    email.references = ids;
+    // An e-mail of texts can always be written.
+    let written = email.to_content().unwrap_or_default();
+    Content { attributes: content.attributes.clone(), headers: content.headers.clone(), ..written }
+}
+
+fn deferred(until: Timestamp, reason: &str) -> Outcome {
+    Outcome::Deferred { until: Until::At(until), reason: reason.into() }
+}
+
+fn skipped(reason: &str) -> Outcome {
+    Outcome::Skipped { reason: reason.into() }
+}

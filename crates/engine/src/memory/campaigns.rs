@@ -1,0 +1,248 @@
+//! Campaigns in memory.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use redeliver_core::Name;
+use redeliver_core::campaign::{CampaignState, Prospect, Settings};
+use redeliver_core::change::Audit;
+use redeliver_core::quota::{Bucket, CounterKey, Whose};
+
+use super::MemoryStore;
+use super::rows::Rows;
+use crate::campaigns::{
+    CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, ProspectRecord,
+    ReserveRequest, Reserved, Used, WorkspaceRecord,
+};
+use crate::store::{Inserted, StoreError};
+use redeliver_core::Timestamp;
+
+/// All that is remembered of campaigns.
+#[derive(Debug, Default)]
+pub(super) struct Desk {
+    workspaces: BTreeMap<Name, WorkspaceRecord>,
+    campaigns: BTreeMap<Name, CampaignRecord>,
+    /// By campaign and position.
+    prospects: BTreeMap<(Name, u64), ProspectRecord>,
+    /// Their positions, by campaign and id.
+    positions: BTreeMap<(Name, String), u64>,
+    counters: BTreeMap<CounterKey, u64>,
+    free_at: BTreeMap<(Name, Name), Timestamp>,
+}
+
+impl Desk {
+    fn prospect(&self, campaign: &str, id: &str) -> Option<&ProspectRecord> {
+        let position = self.positions.get(&(campaign.into(), id.to_owned()))?;
+        self.prospects.get(&(campaign.into(), *position))
+    }
+
+    fn enrol(&mut self, campaign: &str, prospect: Prospect) -> bool {
+        let name: Name = campaign.into();
+        let Some(record) = self.campaigns.get_mut(&name) else { return false };
+        let id = (name.clone(), prospect.id.clone());
+        if self.positions.contains_key(&id) {
+            return false;
+        }
+        record.prospects += 1;
+        let position = record.prospects;
+        self.positions.insert(id, position);
+        self.prospects.insert((name, position), ProspectRecord { position, prospect, stopped_for: None });
+        true
+    }
+
+    fn reserve(&mut self, request: &ReserveRequest) -> Reserved {
+        let sender = (request.workspace.clone(), request.sender.clone());
+        if let Some(free_at) = self.free_at.get(&sender).filter(|free_at| **free_at > request.now) {
+            return Reserved::Busy(*free_at);
+        }
+        for (index, allowance) in request.allowances.iter().enumerate() {
+            let key = &allowance.key;
+            if !allowance.admits(self.used(key), self.sending_days_before(key)) {
+                return Reserved::Full(index);
+            }
+        }
+        for allowance in &request.allowances {
+            *self.counters.entry(allowance.key.clone()).or_default() += 1;
+        }
+        self.free_at.insert(sender, request.free_at);
+        Reserved::Yes
+    }
+
+    fn same(&self, key: &CounterKey) -> impl Iterator<Item = (Bucket, u64)> {
+        let key = key.clone();
+        let is_same = move |other: &CounterKey| {
+            (&other.workspace, other.whose, &other.name) == (&key.workspace, key.whose, &key.name)
+        };
+        let found = self.counters.iter().filter(move |(other, _)| is_same(other));
+        found.map(|(other, used)| (other.bucket, *used))
+    }
+
+    fn used(&self, key: &CounterKey) -> u64 {
+        let counts = |bucket: &Bucket| key.bucket.oldest() <= *bucket && *bucket <= key.bucket;
+        self.same(key).filter(|(bucket, _)| counts(bucket)).map(|(_, used)| used).sum()
+    }
+
+    fn sending_days_before(&self, key: &CounterKey) -> u32 {
+        let before = |(bucket, used): &(Bucket, u64)| {
+            matches!(bucket, Bucket::Day(_)) && *bucket < key.bucket && *used > 0
+        };
+        self.same(key).filter(before).count() as u32
+    }
+}
+
+fn is_mine(rows: &Rows, part: &PlanPart) -> bool {
+    let version = rows.desk.workspaces.get(&part.workspace).map_or(0, |record| record.plan_version);
+    let runs = |record: &CampaignRecord| record.state == CampaignState::Running;
+    version == part.expected_version && rows.desk.campaigns.get(&part.campaign).is_some_and(runs)
+}
+
+#[async_trait]
+impl Campaigns for MemoryStore {
+    async fn workspace(&self, workspace: &str) -> Result<WorkspaceRecord, StoreError> {
+        Ok(self.lock().desk.workspaces.get(workspace).cloned().unwrap_or_default())
+    }
+
+    async fn put_settings(
+        &self,
+        workspace: Name,
+        settings: Settings,
+        audit: Audit,
+    ) -> Result<(), StoreError> {
+        let mut all = self.lock();
+        let record = all.desk.workspaces.entry(workspace).or_default();
+        record.settings = settings;
+        record.settings_version += 1;
+        all.note_deed(audit);
+        Ok(())
+    }
+
+    async fn add_campaign(&self, campaign: CampaignRecord, audit: Audit) -> Result<bool, StoreError> {
+        let mut all = self.lock();
+        if all.desk.campaigns.contains_key(&campaign.id) {
+            return Ok(false);
+        }
+        all.desk.campaigns.insert(campaign.id.clone(), campaign);
+        all.note_deed(audit);
+        Ok(true)
+    }
+
+    async fn campaign(&self, id: &str) -> Result<Option<CampaignRecord>, StoreError> {
+        Ok(self.lock().desk.campaigns.get(id).cloned())
+    }
+
+    async fn campaigns(&self, workspace: &str) -> Result<Vec<CampaignRecord>, StoreError> {
+        let all = self.lock();
+        let own = all.desk.campaigns.values().filter(|record| &*record.workspace == workspace);
+        Ok(own.cloned().collect())
+    }
+
+    async fn move_campaign(&self, change: CampaignChange) -> Result<bool, StoreError> {
+        let mut all = self.lock();
+        let found = all.desk.campaigns.get_mut(&change.id);
+        let Some(record) = found.filter(|record| record.state == change.from) else { return Ok(false) };
+        record.state = change.to;
+        all.note_deed(change.audit);
+        Ok(true)
+    }
+
+    async fn enrol(&self, campaign: &str, prospects: Vec<Prospect>) -> Result<Vec<bool>, StoreError> {
+        let mut all = self.lock();
+        Ok(prospects.into_iter().map(|prospect| all.desk.enrol(campaign, prospect)).collect())
+    }
+
+    async fn prospects(
+        &self,
+        campaign: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<ProspectRecord>, StoreError> {
+        let all = self.lock();
+        let behind = (campaign.into(), after.saturating_add(1))..=(campaign.into(), u64::MAX);
+        Ok(all.desk.prospects.range(behind).take(limit).map(|(_, record)| record.clone()).collect())
+    }
+
+    async fn stop_prospect(
+        &self,
+        campaign: &str,
+        prospect: &str,
+        reason: &str,
+        audit: Audit,
+    ) -> Result<bool, StoreError> {
+        let mut all = self.lock();
+        let Some(position) = all.desk.positions.get(&(campaign.into(), prospect.to_owned())).copied() else {
+            return Ok(false);
+        };
+        let found = all.desk.prospects.get_mut(&(campaign.into(), position));
+        let Some(record) = found.filter(|record| record.stopped_for.is_none()) else { return Ok(false) };
+        record.stopped_for = Some(reason.into());
+        all.note_deed(audit);
+        Ok(true)
+    }
+
+    async fn dossier(&self, campaign: &str, prospect: &str) -> Result<Option<Dossier>, StoreError> {
+        let all = self.lock();
+        let found = all.desk.campaigns.get(campaign).zip(all.desk.prospect(campaign, prospect));
+        Ok(found.map(|(record, prospect)| {
+            let workspace = all.desk.workspaces.get(&record.workspace);
+            let settings_version = workspace.map_or(0, |record| record.settings_version);
+            Dossier { state: record.state, settings_version, prospect: prospect.clone() }
+        }))
+    }
+
+    async fn keep_part(&self, part: PlanPart) -> Result<PartKept, StoreError> {
+        let mut all = self.lock();
+        if !is_mine(&all, &part) {
+            return Ok(PartKept::Superseded);
+        }
+        let inserted = part.rows.into_iter().map(|row| all.insert(row));
+        let new = inserted.filter(|answer| *answer == Inserted::New).count() as u64;
+        all.desk.workspaces.entry(part.workspace).or_default().plan_version += 1;
+        if let Some(record) = all.desk.campaigns.get_mut(&part.campaign) {
+            record.ledger = part.ledger;
+            record.last_at = part.last_at;
+            record.scheduled += new;
+        }
+        Ok(PartKept::Kept(new))
+    }
+
+    async fn by_keys(&self, workspace: &str, keys: Vec<String>) -> Result<Vec<Option<Keyed>>, StoreError> {
+        let all = self.lock();
+        let find = |key: &String| {
+            let id = all.id_of_key(workspace, key)?;
+            let message = all.get(&id).map(|row| row.message.clone());
+            Some(Keyed { id, message })
+        };
+        Ok(keys.iter().map(find).collect())
+    }
+
+    async fn reserve(&self, request: ReserveRequest) -> Result<Reserved, StoreError> {
+        Ok(self.lock().desk.reserve(&request))
+    }
+
+    async fn give_back(&self, keys: Vec<CounterKey>) -> Result<(), StoreError> {
+        let mut all = self.lock();
+        for key in keys {
+            if let Some(used) = all.desk.counters.get_mut(&key) {
+                *used = used.saturating_sub(1);
+            }
+        }
+        Ok(())
+    }
+
+    async fn used_on(&self, workspace: &str, day: i64) -> Result<Vec<Used>, StoreError> {
+        let all = self.lock();
+        let rows = Whose::ALL.into_iter().flat_map(|whose| {
+            let is_asked = move |key: &&CounterKey| {
+                &*key.workspace == workspace && key.whose == whose && key.bucket.number() == (0, day)
+            };
+            all.desk.counters.keys().filter(is_asked)
+        });
+        let used = rows.map(|key| Used {
+            whose: key.whose,
+            name: key.name.clone(),
+            used: all.desk.used(key),
+            sending_days_before: all.desk.sending_days_before(key),
+        });
+        Ok(used.filter(|used| used.used > 0).collect())
+    }
+}

@@ -1,0 +1,4 @@
+SELECT id, workspace, definition, state, ledger, prospects, scheduled, last_at, created_at
+FROM redeliver.redeliver_campaigns
+WHERE workspace = $1
+ORDER BY id

@@ -1,0 +1,3 @@
+INSERT INTO redeliver.redeliver_senders (workspace, sender, free_at)
+VALUES ($1, $2, $3)
+ON CONFLICT (workspace, sender) DO NOTHING

@@ -1,0 +1,4 @@
+INSERT INTO redeliver.redeliver_workspaces (workspace, settings, settings_version, plan_version)
+VALUES ($1, $2, 1, 0)
+ON CONFLICT (workspace) DO UPDATE
+SET settings = excluded.settings, settings_version = redeliver_workspaces.settings_version + 1

@@ -1,0 +1,1 @@
+SELECT settings, settings_version, plan_version FROM redeliver.redeliver_workspaces WHERE workspace = $1

@@ -1,0 +1,3 @@
+SELECT id, workspace, definition, state, ledger, prospects, scheduled, last_at, created_at
+FROM redeliver_campaigns
+WHERE id = ?1

@@ -1,0 +1,1 @@
+SELECT prospects FROM redeliver_campaigns WHERE id = ?1
