@@ -228,12 +228,13 @@ pub struct BenchArgs {
 }
 
 /// The jobs of the benchmark.
-const BENCH_JOBS: [&str; 10] = [
+const BENCH_JOBS: [&str; 11] = [
     "accept_batch",
     "accept_single",
     "accept_http",
     "drain",
     "lateness",
+    "lanes",
     "retry_cycle",
     "backlog",
     // On a database only.

@@ -7,8 +7,17 @@ use process::Place;
 use redeliver_servers::postgres::PostgresServer;
 use serde_json::Value;
 
-const JOBS: [&str; 7] =
-    ["accept_batch", "accept_single", "accept_http", "drain", "backlog", "retry_cycle", "lateness"];
+const JOBS: [&str; 9] = [
+    "accept_batch",
+    "accept_single",
+    "accept_http",
+    "drain",
+    "backlog",
+    "retry_cycle",
+    "lateness",
+    "lanes_idle",
+    "lanes",
+];
 const FIELDS: [&str; 10] =
     ["job", "n", "rate", "ceiling", "ratio", "p50_ms", "p99_ms", "max_ms", "rss_mib", "wal_bytes"];
 

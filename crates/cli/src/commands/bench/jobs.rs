@@ -11,6 +11,7 @@ use redeliver_stores::postgres::bare::Bare;
 use super::carrier::Carrier;
 use super::ceiling::Ceiling;
 use super::http::accept_http;
+use super::lanes::lanes;
 use super::lists::lists;
 use super::report::{Report, Row};
 use super::rig::{BATCH, Place, Rig, message, open};
@@ -52,6 +53,9 @@ pub(super) async fn run(args: &BenchArgs, place: &Place, report: &mut Report) ->
     }
     if wanted("lateness") {
         lateness(place, report).await?;
+    }
+    if wanted("lanes") {
+        lanes(args.messages / 2, place, report).await?;
     }
     if wanted("lists") || wanted("stats") {
         lists(args.backlog, place, report).await?;

@@ -5,6 +5,7 @@ mod carrier;
 mod ceiling;
 mod http;
 mod jobs;
+mod lanes;
 mod lists;
 mod report;
 mod rig;

@@ -146,10 +146,15 @@ impl Rig {
 
     /// An engine to a carrier that others may have too.
     pub(super) fn with(opened: Opened, carrier: Arc<Carrier>) -> anyhow::Result<Self> {
+        Self::on(opened, carrier, route())
+    }
+
+    /// An engine with a route of the job's own.
+    pub(super) fn on(opened: Opened, carrier: Arc<Carrier>, route: Route) -> anyhow::Result<Self> {
         let Opened { store, clock } = opened;
         let transports: HashMap<Name, Arc<dyn Transport>> =
             HashMap::from([("bench".into(), Arc::clone(&carrier) as Arc<dyn Transport>)]);
-        let line = Line::new(route(), &transports, Vec::new())
+        let line = Line::new(route, &transports, Vec::new())
             .map_err(|name| anyhow::anyhow!("the benchmark has no transport {name}"))?;
         let settings = Settings { claim_batch_max: BATCH, ..Settings::default() };
         let engine = Arc::new(Engine::new(store, clock, Arc::new(Silence), settings, vec![line]));
