@@ -29,7 +29,7 @@ pub struct Search {
     pub since: Option<Timestamp>,
     /// Accepted before this time.
     pub before: Option<Timestamp>,
-    /// For somebody whose address has this in it, whatever the case.
+    /// For somebody whose address has this in it, whatever the case; of what is no e-mail, one of its attributes.
     pub recipient: Option<String>,
     /// With an error that has this in its code or its words, whatever the case.
     pub error: Option<String>,
@@ -145,8 +145,12 @@ impl Search {
         let Some(wanted) = &self.recipient else { return Ok(true) };
         *opened += 1;
         let content = engine.store().content(message.id.clone()).await?;
-        let email = content.and_then(|content| Email::of_content(&content)?.ok());
-        let has = |email: Email| email.recipients().any(|to| to.address.to_lowercase().contains(wanted));
-        Ok(email.is_some_and(has))
+        let Some(content) = content else { return Ok(false) };
+        let has = |text: &str| text.to_lowercase().contains(wanted);
+        Ok(match Email::of_content(&content) {
+            Some(email) => email.is_ok_and(|email| email.recipients().any(|to| has(&to.address))),
+            // A notification is for a device, and whatever else is said of whom it is for.
+            None => content.attributes.values().any(|value| has(value)),
+        })
     }
 }

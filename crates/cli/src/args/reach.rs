@@ -58,7 +58,7 @@ pub struct FilterArgs {
     /// Only the one that its sender calls so
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
-    /// Only mails for an address that has this in it; looked for one by one
+    /// Only mails for an address that has this in it, or other messages with it in an attribute; looked for one by one
     #[arg(long, value_name = "TEXT")]
     pub recipient: Option<String>,
     /// Only those whose last error has this in it; looked for one by one

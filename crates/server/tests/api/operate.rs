@@ -122,6 +122,17 @@ async fn readiness_says_what_a_commit_is_worth() {
 }
 
 #[tokio::test]
+async fn what_is_no_mail_is_found_by_its_attributes() {
+    let rig = Rig::still();
+    let json = r#"{"route": "email", "attributes": {"device_id": "D-17"}, "payload": {"device_id": "d-18"}}"#;
+    let id = rig.accept(json).await;
+    for (device, is_found) in [("d-17", true), ("d-18", false)] {
+        let page = rig.get(&format!("/v1/messages?recipient={device}")).await.json();
+        assert_eq!(page["items"][0]["id"] == json!(id), is_found, "{page}");
+    }
+}
+
+#[tokio::test]
 async fn messages_are_found_by_recipient_error_and_time_and_deeds_are_told() {
     let rig = Rig::still();
     let mail = |to: &str, error: &str| {

@@ -34,7 +34,7 @@ pub struct Page {
         ("priority" = Option<String>, Query, pattern = "^(critical|high|medium|low)$"),
         ("lane" = Option<String>, Query, description = "Another word for priority", pattern = "^(critical|high|medium|low)$"),
         ("key" = Option<String>, Query),
-        ("recipient" = Option<String>, Query, description = "In an e-mail's address; has no index, so that a page may have few of many", pattern = "\\S"),
+        ("recipient" = Option<String>, Query, description = "In an e-mail's address, or in an attribute of what is no e-mail; has no index, so that a page may have few of many", pattern = "\\S"),
         ("error" = Option<String>, Query, description = "In the last error; has no index, so that a page may have few of many", pattern = "\\S"),
         ("fingerprint" = Option<String>, Query, description = "Of the last error, as the groups of dead letters have it"),
         ("since" = Option<String>, Query, description = "Accepted then or later: a time, or how long ago, such as `24h`", pattern = "^([0-9]{1,4}h|[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)$"),
