@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check sim chaos bench bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
+.PHONY: help run demo demo-notifications test check sim chaos bench bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -20,7 +20,7 @@ CLIPPY := $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 TEST := $(CARGO) test --workspace --locked
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build Redeliver and run the e-mail outbox with a mail server to try it on: HTTP_PORT=8086 SINK_PORT=2525
 	@scripts/ensure build
@@ -30,6 +30,11 @@ run: ## Build Redeliver and run the e-mail outbox with a mail server to try it o
 demo: ## Build Redeliver and watch ten messages fail, be retried and end, in a few seconds
 	@scripts/ensure build
 	$(CARGO) run --locked --package redeliver-cli -- demo $(ARGS)
+
+demo-notifications: ## Watch notifications fail, be retried through Redis and Kafka, and end: the whole loop, in a few seconds
+	@scripts/ensure build redis
+	$(CARGO) build --locked --package redeliver-cli --bin redeliver --example notifications
+	target/debug/examples/notifications demo target/debug/redeliver
 
 test: ## Run everything that must pass, and install what that needs
 	@scripts/steps \

@@ -2,8 +2,8 @@
 //! ports of this machine, keeps its topics in memory, and can be told to fail.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ type Deed = Box<dyn FnOnce(&Cluster) + Send>;
 /// A cluster of its own, which ends when this is dropped.
 pub struct KafkaCluster {
     /// Writes what tests put.
-    writer: OnceLock<ThreadedProducer<DefaultProducerContext>>,
+    writer: Mutex<Option<ThreadedProducer<DefaultProducerContext>>>,
     /// Reads what tests look at, by the name of a group.
     onlookers: Mutex<BTreeMap<String, BaseConsumer>>,
     brokers: String,
@@ -79,7 +79,14 @@ impl KafkaCluster {
             }
         });
         let brokers = tell.recv().expect("the cluster starts");
-        Self { deeds, brokers, writer: OnceLock::new(), onlookers: Mutex::default() }
+        Self { deeds, brokers, writer: Mutex::default(), onlookers: Mutex::default() }
+    }
+
+    /// Starts a cluster of one broker that has these topics, each with two partitions.
+    pub fn start_with_topics(names: &[&str]) -> Self {
+        let cluster = Self::start();
+        names.iter().for_each(|name| cluster.make_topic(name, 2));
+        cluster
     }
 
     /// Its brokers, as clients are told them.
@@ -105,9 +112,12 @@ impl KafkaCluster {
         self.have(|cluster| cluster.broker_down(-1)).expect("brokers go down");
     }
 
-    /// All brokers are back, with everything that they had.
+    /// All brokers are back, with everything that they had. Tests write and look with new clients from then on: how long
+    /// one stays away that has seen an outage is for librdkafka to say.
     pub fn bring_up(&self) {
         self.have(|cluster| cluster.broker_up(-1)).expect("brokers come up");
+        self.writer.lock().expect("nobody has failed in the middle").take();
+        self.onlookers.lock().expect("nobody has failed in the middle").clear();
     }
 
     /// The next requests of this kind fail like this, one after the other, instead of being looked at.
@@ -133,7 +143,8 @@ impl KafkaCluster {
 
     /// Writes records to a topic. All are there when this returns.
     pub fn put_all(&self, topic: &str, records: &[(Option<&str>, &[u8])]) {
-        let producer = self.writer.get_or_init(|| made(&self.settings()));
+        let mut writer = self.writer.lock().expect("nobody has failed in the middle");
+        let producer = writer.get_or_insert_with(|| made(&self.settings()));
         for (key, bytes) in records {
             let record = BaseRecord::<str, [u8]>::to(topic).payload(bytes).headers(OwnedHeaders::new());
             let record = match key {

@@ -94,7 +94,7 @@ impl File {
     /// Whether it serves tests only.
     pub fn is_test(&self) -> bool {
         ["/tests/", "/examples/", "/benches/"].iter().any(|part| self.path.contains(part))
-            || self.path.starts_with("tests/")
+            || ["tests/", "examples/"].iter().any(|place| self.path.starts_with(place))
     }
 }
 

@@ -14,6 +14,7 @@ pub const ALIASES: &[(&str, &[&str])] = &[
     ("RABBITMQ_URL", &["transports", "rabbitmq", "url"]),
     ("RABBITMQ_URL", &["intakes", "retry", "url"]),
     ("KAFKA_BROKERS", &["transports", "kafka", "brokers"]),
+    ("KAFKA_BROKERS", &["transports", "kafka-letters", "brokers"]),
     ("KAFKA_BROKERS", &["intakes", "kafka", "brokers"]),
     ("KAFKA_BROKERS", &["intakes", "kafka-reports", "brokers"]),
     ("REDIS_URL", &["transports", "redis", "url"]),
