@@ -12,14 +12,6 @@ use crate::engine::Engine;
 use crate::intake::{Accepted, Sink, Told};
 use crate::store::{Applied, Inserted, StoreError};
 
-/// What is remembered of a row while the store keeps it.
-struct Head {
-    source: Source,
-    /// The row itself, where it may turn out to be known.
-    again: Option<NewRow>,
-    message: Message,
-}
-
 /// How often a message that keeps changing under our hands is looked at again.
 const LOOKS_MAX: usize = 8;
 
@@ -44,7 +36,7 @@ impl Engine {
         let now = self.clock.now();
         let mut answers = vec![(Accepted::NoRoute, None); batch.len()];
         let mut rows = Vec::with_capacity(batch.len());
-        let mut heads = Vec::with_capacity(batch.len());
+        let mut kept = Vec::with_capacity(batch.len());
         for (index, new) in batch.into_iter().enumerate() {
             // The rows of an application's table are the application's to write.
             let Some(line) = self.lines.get(&new.route).filter(|line| line.route.table.is_none()) else {
@@ -52,9 +44,7 @@ impl Engine {
             };
             let source = new.source;
             let row = admit(new, &line.route, self.clock.message_id(now), None, now);
-            // Only a row with a key can turn out to be known, and then it is needed again.
-            let again = row.message.key.is_some().then(|| row.clone());
-            heads.push((index, Head { source, again, message: row.message.clone() }));
+            kept.push((index, source, row.clone()));
             rows.push(row);
         }
         if planted::is(Bug::AcksWithoutStoring) && now.as_ms() % 7 == 0 {
@@ -65,8 +55,9 @@ impl Engine {
             answered => answered?,
         }
         .into_iter();
-        for (index, head) in heads {
-            answers[index] = self.answer(head, inserted.next().unwrap_or(Inserted::New), now).await?;
+        for (index, source, row) in kept {
+            let inserted = inserted.next().unwrap_or(Inserted::New);
+            answers[index] = self.answer(row, source, inserted, now).await?;
         }
         Ok(answers)
     }
@@ -78,21 +69,21 @@ impl Engine {
         source: Source,
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
-        let again = row.message.key.is_some().then(|| row.clone());
-        let message = row.message.clone();
-        let inserted = self.store.insert(vec![row]).await?.pop().unwrap_or(Inserted::New);
-        Ok(self.answer(Head { source, again, message }, inserted, now).await?.0)
+        let inserted = self.store.insert(vec![row.clone()]).await?.pop().unwrap_or(Inserted::New);
+        Ok(self.answer(row, source, inserted, now).await?.0)
     }
 
     /// What the store's word on a row means for whoever brought it.
     async fn answer(
         &self,
-        Head { source, again, message }: Head,
+        row: NewRow,
+        source: Source,
         inserted: Inserted,
         now: Timestamp,
     ) -> Result<(Accepted, Option<Message>), StoreError> {
-        match (inserted, again) {
-            (Inserted::New, _) => {
+        match inserted {
+            Inserted::New => {
+                let message = row.message;
                 let kind = match &message.state {
                     State::Dead { reason, .. } => Kind::Dead { reason: *reason },
                     _ => Kind::Accepted,
@@ -101,10 +92,7 @@ impl Engine {
                 self.wake_for(&message);
                 Ok((Accepted::New(message.id.clone()), Some(message)))
             }
-            (Inserted::Known(known), Some(row)) => {
-                Ok((self.say_again(*known, row, source, now).await?, None))
-            }
-            (Inserted::Known(known), None) => Ok((Accepted::Duplicate(known.id), None)),
+            Inserted::Known(known) => Ok((self.say_again(*known, row, source, now).await?, None)),
         }
     }
 

@@ -4,11 +4,12 @@
 mod amqp_peer;
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use prost::Message as _;
-use redeliver_conformance::intake::IntakeRig;
+use redeliver_conformance::intake::{IntakeRig, feed as rules};
 use redeliver_core::Timestamp;
 use redeliver_engine::clock::WallClock;
 use redeliver_engine::intake::Intake;
@@ -25,8 +26,12 @@ struct Rig {
 }
 
 async fn rig() -> Rig {
+    rig_with(BrokerConfig::default()).await
+}
+
+async fn rig_with(broker: BrokerConfig) -> Rig {
     let peer = Peer::start().await;
-    let broker = BrokerConfig { broker: Broker::parse(&peer.url()).ok(), ..BrokerConfig::default() };
+    let broker = BrokerConfig { broker: Broker::parse(&peer.url()).ok(), ..broker };
     let config = RabbitmqIntakeConfig {
         broker,
         queue: "source".to_owned(),
@@ -69,3 +74,12 @@ impl IntakeRig for Rig {
 }
 
 redeliver_conformance::intake_tests!(rig().await);
+
+#[tokio::test]
+async fn an_intake_that_gets_no_answer_asks_again() {
+    let connect_timeout = Duration::from_secs(1);
+    let rig = rig_with(BrokerConfig { connect_timeout, ..BrokerConfig::default() }).await;
+    rig.peer.leave_unanswered(2);
+    rules::everything_good_reaches_the_sink(&rig).await;
+    assert_eq!(rig.peer.unanswered(), 0, "it was left without an answer twice");
+}

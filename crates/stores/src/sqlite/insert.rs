@@ -52,6 +52,7 @@ pub(super) fn insert(db: &Connection, rows: &[NewRow]) -> Result<Vec<Inserted>, 
 /// The statements of the fast path, looked up once for all rows.
 struct Writing<'a> {
     db: &'a Connection,
+    key: CachedStatement<'a>,
     message: CachedStatement<'a>,
     content: CachedStatement<'a>,
 }
@@ -60,6 +61,7 @@ impl<'a> Writing<'a> {
     fn new(db: &'a Connection) -> Result<Self, Fault> {
         Ok(Self {
             db,
+            key: db.prepare_cached(include_str!("sql/insert_key.sql"))?,
             message: db.prepare_cached(include_str!("sql/insert_message.sql"))?,
             content: db.prepare_cached(include_str!("sql/insert_content.sql"))?,
         })
@@ -99,14 +101,13 @@ impl<'a> Writing<'a> {
     }
 
     fn put_key(
-        &self,
+        &mut self,
         key: &str,
         message: &Message,
         id: &[u8; 16],
         hash: Option<[u8; 16]>,
     ) -> Result<bool, Fault> {
-        let mut insert = self.db.prepare_cached(include_str!("sql/insert_key.sql"))?;
-        Ok(insert.execute(params![key, &*message.workspace, id, hash])? == 1)
+        Ok(self.key.execute(params![key, &*message.workspace, id, hash])? == 1)
     }
 }
 

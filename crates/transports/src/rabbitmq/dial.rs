@@ -38,9 +38,19 @@ impl Dial {
 
     /// A connection that is logged in.
     pub(super) async fn connection(&self) -> Result<Connection, Closed> {
-        match tokio::time::timeout(self.config.connect_timeout, self.connect()).await {
-            Ok(connected) => connected,
-            Err(_) => Err(Closed::Broken("connecting took too long".into())),
+        self.answered("connecting", self.connect()).await
+    }
+
+    /// What the broker answers, if it does in the time that connecting may take: a queue without a leader leaves whoever
+    /// asks about it waiting for ever, on a connection that is well.
+    pub(super) async fn answered<T>(
+        &self,
+        what: &str,
+        asked: impl Future<Output = Result<T, Closed>>,
+    ) -> Result<T, Closed> {
+        match tokio::time::timeout(self.config.connect_timeout, asked).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Closed::Broken(format!("{what} took too long").into())),
         }
     }
 
@@ -63,13 +73,8 @@ impl Dial {
             }
             connection.channel().await
         };
-        match tokio::time::timeout(self.config.connect_timeout, opened).await {
-            Ok(channel) => {
-                let channel = channel?;
-                Ok((connection, channel))
-            }
-            Err(_) => Err(Closed::Broken("opening a channel took too long".into())),
-        }
+        let channel = self.answered("opening a channel", opened).await?;
+        Ok((connection, channel))
     }
 
     async fn connect(&self) -> Result<Connection, Closed> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use futures_util::stream::{FuturesOrdered, FuturesUnordered};
 use redeliver_core::accept::{NewMessage, Source};
 use redeliver_core::{Content, Failure, Name};
 use redeliver_engine::clock::Clock;
@@ -83,6 +83,8 @@ struct Batch {
     messages: Vec<NewMessage>,
 }
 
+/// Batches that are brought to the sink at once, at most.
+const BATCHES_MAX: usize = 2;
 /// How long a broker, or a store, is left alone after it failed; doubles with each failure.
 const AWAY_WAIT: Duration = Duration::from_millis(100);
 /// The longest that either is left alone.
@@ -126,7 +128,8 @@ impl RabbitmqIntake {
         failures: &mut u32,
     ) -> Result<(), Closed> {
         let (connection, channel) = dial.channel(&self.ours).await?;
-        let mut coming = channel.consume(&self.queue, self.config.prefetch).await?;
+        let asked = channel.consume(&self.queue, self.config.prefetch);
+        let mut coming = dial.answered("asking for what comes to the queue", asked).await?;
         *failures = 0;
         tracing::info!(
             event = "intake.started",
@@ -148,7 +151,8 @@ impl RabbitmqIntake {
         Err(channel.closed().or_else(|| connection.closed()).unwrap_or_else(gone))
     }
 
-    /// Brings what comes to the sink, as much as fits into one commit.
+    /// Brings what comes to the sink, as much as fits into one commit. While the store writes one batch, the next one is read,
+    /// and made ready for it once it is full.
     async fn take_batches(
         &self,
         sink: &dyn Sink,
@@ -156,17 +160,20 @@ impl RabbitmqIntake {
         channel: &Channel,
     ) {
         let mut next = Batch::default();
-        while !next.deliveries.is_empty() || self.gather(coming, &mut next).await {
-            let accepting = self.accept(sink, std::mem::take(&mut next), channel);
-            tokio::pin!(accepting);
-            // While the store writes one batch, the next one is read.
-            let mut has_room = true;
-            loop {
-                tokio::select! {
-                    biased;
-                    () = &mut accepting => break,
-                    more = self.gather(coming, &mut next), if has_room => has_room = more,
-                }
+        // In the order in which they came: an acknowledgement speaks for everything before it.
+        let mut begun = FuturesOrdered::new();
+        let mut has_more = true;
+        while has_more || !begun.is_empty() {
+            let is_full = next.deliveries.len() >= self.config.batch_max;
+            tokio::select! {
+                biased;
+                Some(tag) = begun.next() => channel.ack_up_to(tag),
+                more = self.gather(coming, &mut next), if has_more && !is_full => has_more = more,
+            }
+            let is_full = next.deliveries.len() >= self.config.batch_max;
+            let may_begin = begun.is_empty() || is_full && begun.len() < BATCHES_MAX;
+            if may_begin && !next.deliveries.is_empty() {
+                begun.push_back(self.accept(sink, std::mem::take(&mut next)));
             }
         }
     }
@@ -244,10 +251,10 @@ impl RabbitmqIntake {
         more > 0
     }
 
-    /// Brings a batch to the sink until it has it, and acknowledges it then. Meanwhile no more comes than was asked for.
-    async fn accept(&self, sink: &dyn Sink, batch: Batch, channel: &Channel) {
+    /// Brings a batch to the sink until it has it; the number of its last delivery. Meanwhile no more comes than was asked
+    /// for.
+    async fn accept(&self, sink: &dyn Sink, batch: Batch) -> u64 {
         let Batch { deliveries, messages } = batch;
-        let Some(last) = deliveries.last().map(|delivery| delivery.tag) else { return };
         let queues: Vec<Option<Name>> = messages.iter().map(scheduled_for).collect();
         let again = || deliveries.iter().map(|delivery| self.message(delivery)).collect();
         let answers = self.insist(sink, messages, again).await;
@@ -273,7 +280,7 @@ impl RabbitmqIntake {
                 }
             }
         }
-        channel.ack_up_to(last);
+        deliveries.last().map_or(0, |delivery| delivery.tag)
     }
 
     /// Brings messages to the sink until it answers for them.

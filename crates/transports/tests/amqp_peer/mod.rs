@@ -41,6 +41,11 @@ struct Told {
     /// What waits for a consumer, whether it was on its way before.
     waiting: Mutex<VecDeque<(bool, Bytes)>>,
     unacknowledged: AtomicUsize,
+    /// How many more that ask for what comes get no answer.
+    unanswered: AtomicUsize,
+    /// How many more callers are treated otherwise, and how.
+    odd: AtomicUsize,
+    odd_manner: Mutex<Manner>,
     news: Notify,
 }
 
@@ -54,6 +59,9 @@ impl Peer {
             seen: Mutex::default(),
             waiting: Mutex::default(),
             unacknowledged: AtomicUsize::new(0),
+            unanswered: AtomicUsize::new(0),
+            odd: AtomicUsize::new(0),
+            odd_manner: Mutex::new(Manner::Takes),
             news: Notify::new(),
         });
         let listening = tokio::sync::Mutex::new(Some(listen(listener, &told)));
@@ -82,6 +90,22 @@ impl Peer {
         self.told.waiting.lock().unwrap().push_back((false, bytes));
         self.told.news.notify_waiters();
         self.told.news.notify_one();
+    }
+
+    /// Leaves so many that ask for what comes without an answer.
+    pub fn leave_unanswered(&self, count: usize) {
+        self.told.unanswered.store(count, Ordering::SeqCst);
+    }
+
+    /// Treats the next caller like this for as long as it stays, whatever becomes of others.
+    pub fn treat_next(&self, manner: Manner) {
+        *self.told.odd_manner.lock().unwrap() = manner;
+        self.told.odd.store(1, Ordering::SeqCst);
+    }
+
+    /// How many of them are still to come.
+    pub fn unanswered(&self) -> usize {
+        self.told.unanswered.load(Ordering::SeqCst)
     }
 
     /// How much of that nobody has acknowledged.
@@ -115,8 +139,15 @@ fn listen(listener: TcpListener, told: &Arc<Told>) -> JoinSet<()> {
     tasks
 }
 
+/// Whether there are some left, which there is one less of now.
+fn is_one_of(left: &AtomicUsize) -> bool {
+    left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+}
+
 struct Talk {
     socket: TcpStream,
+    /// How it is treated, if otherwise than others.
+    manner: Option<Manner>,
     read: BytesMut,
     told: Arc<Told>,
     published: u64,
@@ -137,7 +168,8 @@ impl Drop for Talk {
 impl Talk {
     fn new(socket: TcpStream, told: Arc<Told>) -> Self {
         let (read, on_their_way) = Default::default();
-        Self { socket, read, told, published: 0, consumer: None, delivered: 0, on_their_way }
+        let manner = is_one_of(&told.odd).then(|| *told.odd_manner.lock().unwrap());
+        Self { socket, manner, read, told, published: 0, consumer: None, delivered: 0, on_their_way }
     }
 
     /// Delivers what waits, if somebody asked for it.
@@ -194,6 +226,9 @@ impl Talk {
                 Frame::Method(_, Method::BasicAck { tag, flags }) => self.acknowledge(tag, flags & 1 == 1),
                 Frame::Method(channel, method) => {
                     if matches!(method, Method::BasicConsume { .. }) {
+                        if is_one_of(&self.told.unanswered) {
+                            continue;
+                        }
                         self.consumer = Some(channel);
                     }
                     let Some(answer) = answer(&method) else {
@@ -231,7 +266,7 @@ impl Talk {
         self.published += 1;
         let attempt_id = properties.and_then(|it| it.header(NAME_HEADER).map(str::to_owned));
         self.told.seen.lock().unwrap().push(Seen { attempt_id, bytes: Some(body.freeze()) });
-        let manner = *self.told.manner.lock().unwrap();
+        let manner = self.manner.unwrap_or(*self.told.manner.lock().unwrap());
         let (tag, flags) = (self.published, 0);
         let word = match manner {
             Manner::Takes => Method::BasicAck { tag, flags },
