@@ -9,6 +9,7 @@ FROM ?= 0
 STORE ?= memory
 MINUTES ?= 5
 MESSAGES ?= 50000
+CHAOS ?= chaos_on_*
 BENCH ?= --store sqlite:target/bench/redeliver.db
 BENCH_POSTGRES ?= --backlog 5000000
 KAFKA_MESSAGES ?= 200000
@@ -57,10 +58,10 @@ sim: ## Simulate many seeds: SEEDS=1000000 FROM=0 STORE=memory|sqlite
 	$(CARGO) run --locked --package redeliver-simulation --bin simulate -- \
 	    $(FROM) $$(( $(FROM) + $(SEEDS) )) $(STORE)
 
-chaos: ## Kill, stop, restart and fail over under load, on PostgreSQL: MINUTES=5 MESSAGES=50000
-	@scripts/ensure build postgres
+chaos: ## Kill, stop, restart and fail over under load, on PostgreSQL, then on a RabbitMQ of three nodes: MINUTES=5 MESSAGES=50000
+	@scripts/ensure build peers
 	CHAOS_MINUTES='$(MINUTES)' CHAOS_MESSAGES='$(MESSAGES)' \
-	    $(CARGO) test --locked --package redeliver-cli --test chaos_on_postgres -- --nocapture
+	    $(CARGO) test --locked --package redeliver-cli --test '$(CHAOS)' -- --nocapture
 
 bench: ## Measure speed and lateness of a release build: BENCH='--store sqlite:PATH'
 	@scripts/ensure build

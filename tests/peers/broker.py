@@ -54,6 +54,14 @@ def connect(urls):
             time.sleep(0.1)
 
 
+def hang_up(connection):
+    """Whatever is left of it goes; it may be gone already."""
+    try:
+        connection.close()
+    except (pika.exceptions.AMQPError, OSError):
+        pass
+
+
 class Publisher:
     """Publishes with hundreds of confirms under way."""
 
@@ -120,7 +128,11 @@ class Publisher:
                 self.note("confirmed", n)
             else:
                 self.again.append(n)
-        self.fill(channel)
+        if isinstance(word, pika.spec.Basic.Ack):
+            self.fill(channel)
+        else:
+            # A channel that was opened while a queue lost its leader says no for as long as that node is away.
+            self.end(channel.connection)
 
     def take(self):
         """The number of the next message, if it may go out now."""
@@ -202,8 +214,7 @@ def consume(args):
                 channel.start_consuming()
             except (pika.exceptions.AMQPError, OSError) as error:
                 print(f"interrupted: {error!r}", file=sys.stderr, flush=True)
-                if connection.is_open:
-                    connection.close()
+                hang_up(connection)
                 time.sleep(0.1)
 
 

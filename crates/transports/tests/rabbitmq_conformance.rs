@@ -21,14 +21,13 @@ struct Rig {
 }
 
 async fn rig() -> Rig {
-    rig_with(Vec::new()).await
+    rig_with(RabbitmqConfig::default()).await
 }
 
-/// The same where these queues are made if they are missing.
-async fn rig_with(queues: Vec<String>) -> Rig {
+async fn rig_with(config: RabbitmqConfig) -> Rig {
     let peer = Peer::start().await;
     let broker = BrokerConfig { broker: Broker::parse(&peer.url()).ok(), ..BrokerConfig::default() };
-    let config = RabbitmqConfig { broker, queues, ..RabbitmqConfig::default() };
+    let config = RabbitmqConfig { broker, ..config };
     let transport = RabbitmqTransport::new("rabbitmq", config, WallClock::new(Timestamp::default()));
     Rig { transport: transport.unwrap(), peer }
 }
@@ -64,9 +63,41 @@ redeliver_conformance::transport_tests!(rig().await);
 
 #[tokio::test]
 async fn a_queue_of_ours_that_does_not_answer_keeps_no_message_for_others_waiting() {
-    let rig = rig_with(vec![LEADERLESS.to_owned()]).await;
+    let queues = vec![LEADERLESS.to_owned()];
+    let rig = rig_with(RabbitmqConfig { queues, ..RabbitmqConfig::default() }).await;
     let (message, content) = (make::message(1), rig.content(1));
     let envelope = Envelope { message: &message, content: &content, target: content.target.as_deref() };
     let outcome = rig.transport.carry(&envelope, Duration::from_secs(60)).await;
     assert!(matches!(outcome, Outcome::Delivered { .. }), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_connection_that_confirms_nothing_or_takes_nothing_is_left_for_a_new_one() {
+    for manner in [Manner::Silent, Manner::Fails] {
+        let confirm_timeout = Duration::from_secs(2);
+        let rig = rig_with(RabbitmqConfig { confirm_timeout, ..RabbitmqConfig::default() }).await;
+        rig.peer.treat_next(manner);
+        let (message, content) = (make::message(1), rig.content(1));
+        let envelope = Envelope { message: &message, content: &content, target: content.target.as_deref() };
+        let carry = || rig.transport.carry(&envelope, Duration::from_secs(60));
+        let first = carry().await;
+        assert!(matches!(first, Outcome::Lost { .. } | Outcome::Failed(_)), "{first:?}");
+        let second = carry().await;
+        assert!(matches!(second, Outcome::Delivered { .. }), "{manner:?}: {second:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_broker_that_was_gone_a_moment_ago_may_say_no_without_costing_a_try() {
+    let rig = rig().await;
+    let (message, content) = (make::message(1), rig.content(1));
+    let envelope = Envelope { message: &message, content: &content, target: content.target.as_deref() };
+    let carry = || rig.transport.carry(&envelope, Duration::from_secs(60));
+    rig.peer.behave(Manner::Away).await;
+    assert!(matches!(carry().await, Outcome::Deferred { .. }));
+    rig.peer.behave(Manner::Fails).await;
+    for _ in 0..2 {
+        let no = carry().await;
+        assert!(matches!(&no, Outcome::Deferred { reason, .. } if reason.contains("a moment ago")), "{no:?}");
+    }
 }

@@ -31,6 +31,11 @@ const AWAY_WAIT_MAX: Duration = Duration::from_secs(5);
 const SHORT_WAIT: Duration = Duration::from_millis(200);
 /// How long a message waits while the broker takes nothing.
 const BLOCKED_WAIT: Duration = Duration::from_secs(2);
+/// How long a broker that was gone may say no to what it will take soon: a queue may have no leader yet.
+const RECOVERY: Duration = Duration::from_secs(30);
+const RECOVERING: &str = "the broker was gone a moment ago and does not take it yet";
+/// How long a connection is kept, at least, that was made because the one before it was of no use.
+const LEAVE_PAUSE: Duration = Duration::from_secs(1);
 /// What is kept back, at most, for saying what came of a carrying before others give it up.
 const RESERVE: Duration = Duration::from_millis(500);
 /// Messages without a word from the broker, at most: more would only be lost with it.
@@ -61,12 +66,26 @@ struct Link {
     failures: u32,
     /// Uptime when that was found last, and why: whoever came before then shares it instead of knocking again.
     failed: Option<(Duration, Closed)>,
+    /// Uptime when the broker was last found to be gone, or out of reach.
+    lost_at: Option<Duration>,
+    /// Uptime when a connection was left that was open.
+    left_at: Option<Duration>,
 }
 
 struct Open {
     // Before the connection, so that it is dropped first.
     channel: Channel,
     connection: Connection,
+    /// Uptime until which a no may be that of a broker that is putting itself together again.
+    recovers_until: Duration,
+}
+
+impl Open {
+    /// Why the broker takes nothing for now, if it doesn't.
+    fn blocked(&self) -> Option<String> {
+        let reason = self.connection.blocked().filter(|_| self.connection.closed().is_none())?;
+        Some(format!("the broker takes nothing for now: {reason}"))
+    }
 }
 
 impl RabbitmqTransport {
@@ -90,28 +109,33 @@ impl RabbitmqTransport {
         {
             return Ok(Arc::clone(open));
         }
-        link.open = None;
+        if link.open.take().is_some() {
+            link.lost_at = Some(came_at);
+        }
         if let Some((_, why)) = link.failed.as_ref().filter(|(at, _)| came_at <= *at) {
             return Err(why.clone());
         }
-        match self.connect(dial).await {
+        match self.connect(dial, link.lost_at).await {
             Ok(open) => {
                 let open = Arc::new(open);
-                *link = Link { open: Some(Arc::clone(&open)), failures: 0, failed: None };
+                link.open = Some(Arc::clone(&open));
+                (link.failures, link.failed) = (0, None);
                 Ok(open)
             }
             Err(why) => {
+                let now = self.clock.uptime();
                 link.failures += 1;
-                link.failed = Some((self.clock.uptime(), why.clone()));
+                (link.failed, link.lost_at) = (Some((now, why.clone())), Some(now));
                 Err(why)
             }
         }
     }
 
-    async fn connect(&self, dial: &Dial) -> Result<Open, Closed> {
+    async fn connect(&self, dial: &Dial, lost_at: Option<Duration>) -> Result<Open, Closed> {
+        let recovers_until = lost_at.map_or(Duration::ZERO, |at| at + RECOVERY);
         let (connection, channel) = dial.channel(&self.queues).await?;
-        channel.confirm().await?;
-        Ok(Open { channel, connection })
+        dial.answered("asking for confirms", channel.confirm()).await?;
+        Ok(Open { channel, connection, recovers_until })
     }
 
     fn put_off(&self, wait: Duration, reason: &str) -> Outcome {
@@ -125,13 +149,13 @@ impl RabbitmqTransport {
         }
         let failures = self.link.lock().await.failures;
         let wait = AWAY_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(AWAY_WAIT_MAX);
-        self.put_off(wait, &format!("the broker cannot be reached: {why}"))
+        self.put_off(wait, &out_of_reach(why))
     }
 
     /// Publishes on an open channel and waits for the broker's word.
-    async fn publish(&self, open: &Open, parcel: &Parcel, within: Duration) -> Outcome {
-        if let Some(reason) = open.connection.blocked() {
-            return self.put_off(BLOCKED_WAIT, &format!("the broker takes nothing for now: {reason}"));
+    async fn publish(&self, open: &Arc<Open>, parcel: &Parcel, within: Duration) -> Outcome {
+        if let Some(reason) = open.blocked() {
+            return self.put_off(BLOCKED_WAIT, &reason);
         }
         if open.channel.unconfirmed() >= UNCONFIRMED_MAX {
             return self.put_off(SHORT_WAIT, "the broker has confirmed nothing for too long");
@@ -150,12 +174,37 @@ impl RabbitmqTransport {
                 OnConfirm::Delivered => Outcome::Delivered { receipt: None },
                 OnConfirm::HandedOff => Outcome::HandedOff,
             },
-            Ok(Ok(Confirm::NotTaken)) => Outcome::Failed(classify::nack()),
+            Ok(Ok(Confirm::NotTaken)) => {
+                self.leave(open);
+                match self.clock.uptime() < open.recovers_until {
+                    true => self.put_off(SHORT_WAIT, RECOVERING),
+                    false => Outcome::Failed(classify::nack()),
+                }
+            }
             Ok(Ok(Confirm::Returned { code, text })) => {
                 Outcome::Failed(classify::unroutable(&parcel.address, code, &text))
             }
             Ok(Err(_)) => self.lost(open, &parcel.name),
-            Err(_) => Outcome::Lost { reason: "the broker did not confirm in time".into() },
+            Err(_) => {
+                self.leave(open);
+                Outcome::Lost { reason: "the broker did not confirm in time".into() }
+            }
+        }
+    }
+
+    /// Has whoever comes next connect anew, unless somebody has just done so. A broker that lost a node goes on saying no on
+    /// channels that were opened at that moment, and is well on others. Who waits for a word on this one still hears it.
+    fn leave(&self, open: &Arc<Open>) {
+        // Whoever is connecting has left it already.
+        let Ok(mut link) = self.link.try_lock() else { return };
+        let now = self.clock.uptime();
+        let is_too_soon = link.left_at.is_some_and(|at| now < at + LEAVE_PAUSE);
+        // One that takes nothing for now would say so again on every connection, after the first message on it.
+        if !is_too_soon
+            && open.blocked().is_none()
+            && link.open.take_if(|current| Arc::ptr_eq(current, open)).is_some()
+        {
+            link.left_at = Some(now);
         }
     }
 
@@ -185,6 +234,10 @@ impl RabbitmqTransport {
     }
 }
 
+fn out_of_reach(why: &Closed) -> String {
+    format!("the broker cannot be reached: {why}")
+}
+
 /// Counts what became of a message that goes back to its queue, or to manual review.
 fn count(queue: &str, message: &Message, outcome: &Outcome) {
     match (outcome, message.is_dead_letter) {
@@ -209,8 +262,8 @@ impl Transport for RabbitmqTransport {
         let end = self.clock.uptime() + within.saturating_sub(RESERVE.min(within / 10));
         let left = || end.saturating_sub(self.clock.uptime());
         if self.suspects().remove(&parcel.name) {
-            return match tokio::time::timeout(left(), self.connect(dial)).await {
-                Ok(Ok(open)) => self.publish(&open, &parcel, left()).await,
+            return match tokio::time::timeout(left(), self.connect(dial, None)).await {
+                Ok(Ok(open)) => self.publish(&Arc::new(open), &parcel, left()).await,
                 Ok(Err(why)) => self.away(&why).await,
                 Err(_) => self.put_off(SHORT_WAIT, "connecting took too long"),
             };
@@ -242,6 +295,17 @@ impl Transport for RabbitmqTransport {
     }
 
     fn lacks(&self) -> Option<Arc<str>> {
-        self.dial.is_none().then(|| UNCONFIGURED.into())
+        if self.dial.is_none() {
+            return Some(UNCONFIGURED.into());
+        }
+        // While somebody is connecting, nobody knows.
+        let link = self.link.try_lock().ok()?;
+        let reason = match (&link.open, &link.failed) {
+            (Some(open), _) => open.blocked(),
+            // A login that is refused holds the destination, which says so itself.
+            (None, Some((_, why))) => classify::login(why).is_none().then(|| out_of_reach(why)),
+            (None, None) => None,
+        };
+        reason.map(Arc::from)
     }
 }
