@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redeliver_servers::postgres::PostgresServer;
 use redeliver_servers::rabbitmq::RabbitmqServer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use story::broker::{Arrivals, Peer, consumer, ids, late_ms};
 use story::server::{Place, Server};
 use story::{python, root, until};
@@ -142,6 +142,54 @@ fn is_never_late(url: &str, known: usize, arrivals: &mut Arrivals) {
         }
     }
     panic!("never were all back within {LATE_MS_MAX} ms");
+}
+
+#[test]
+fn a_broker_without_room_has_messages_wait_for_it_with_the_reason_and_without_a_try() {
+    let _alone = STAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let broker = RabbitmqServer::start();
+    let place = Place::profile("broker-retry").variable("RABBITMQ_URL", &broker.url());
+    let out = place.path("arrived");
+    let _consumer = consumer(&broker.url(), QUEUES, &out, &[]);
+    let mut arrivals = Arrivals::of(&out);
+    let server = serve(&place);
+    let post = |count: usize| {
+        let one = json!({ "route": "retry", "target": "orders", "payload": { "for": "orders" } });
+        let answer = server.post("/v1/messages", &Value::Array(vec![one; count])).json;
+        let ids = answer.as_array().unwrap_or_else(|| panic!("{answer}")).iter();
+        ids.map(|it| it["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let explain = |id: &str| server.get(&format!("/v1/messages/{id}/explain")).json;
+
+    broker.control(&["set_vm_memory_high_watermark", "absolute", "1"]);
+    // The notice comes in answer to a message, which stays on its way until there is room.
+    let first = post(1).remove(0);
+    until("the notice has come", || explain(&first).to_string().contains("takes nothing for now"));
+    let waiting = post(200);
+    for id in &waiting {
+        until("it waits, and says why", || {
+            let sentence = explain(id)["sentence"].to_string();
+            sentence.contains("the broker takes nothing for now: low on memory")
+                && sentence.contains("0 of 4 tries made")
+        });
+    }
+    assert_eq!(arrivals.count(), 0, "there was no room for any");
+
+    broker.control(&["set_vm_memory_high_watermark", "0.6"]);
+    let all = arrivals.wait_for(1 + waiting.len());
+    for id in &waiting {
+        let message = server.wait_for_status(id, "delivered");
+        assert_eq!(
+            (&message["attempts"], &message["possible_duplicates"]),
+            (&1.into(), &0.into()),
+            "{message}"
+        );
+        let came =
+            all.iter().filter(|line| line["id"].as_str().is_some_and(|it| it.starts_with(id.as_str())));
+        assert_eq!(came.count(), 1, "{id}: it was never on its way before");
+    }
+    assert_eq!(server.wait_for_status(&first, "delivered")["attempts"], 1);
+    server.stop();
 }
 
 #[test]
