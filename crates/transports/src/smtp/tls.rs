@@ -1,17 +1,16 @@
 //! Encryption: rustls, with the usual roots and those that the config adds.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use tokio_rustls::TlsConnector;
 
 use super::config::{SmtpConfig, Tls};
 use super::line::Stream;
+use crate::encryption::roots;
 
 /// What makes connections to one server secret.
 pub(super) struct Encryption {
@@ -45,20 +44,6 @@ impl Encryption {
         let stream = self.connector.connect(self.server.clone(), stream).await?;
         Ok(Box::new(stream))
     }
-}
-
-fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let Some(path) = ca_file else { return Ok(roots) };
-    let unreadable = |why: String| format!("cannot read certificates from ca_file {}: {why}", path.display());
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))?;
-    let mut count = 0;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-        roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
-        count += 1;
-    }
-    if count == 0 { Err(unreadable("there are none in it".to_owned())) } else { Ok(roots) }
 }
 
 /// Takes any certificate. Only for connections that would otherwise be open to everybody.
