@@ -228,7 +228,7 @@ pub struct BenchArgs {
 }
 
 /// The jobs of the benchmark.
-const BENCH_JOBS: [&str; 11] = [
+const BENCH_JOBS: [&str; 12] = [
     "accept_batch",
     "accept_single",
     "accept_http",
@@ -241,6 +241,7 @@ const BENCH_JOBS: [&str; 11] = [
     "instances",
     "lists",
     "stats",
+    "pages",
 ];
 
 /// `redeliver check`

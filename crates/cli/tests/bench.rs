@@ -66,7 +66,7 @@ fn a_file_that_is_there_is_left_alone() {
 #[test]
 fn a_database_is_measured_beside_bare_statements_and_left_as_it_was() {
     let database = PostgresServer::shared().database();
-    let jobs = "accept_batch,accept_single,drain,backlog,instances,lists";
+    let jobs = "accept_batch,accept_single,drain,backlog,instances,lists,pages";
     let asked =
         format!("bench --store {} --messages 2000 --backlog 2000 --json --only {jobs}", database.url());
     let said = Place::new("").run(&asked);
@@ -85,6 +85,9 @@ fn a_database_is_measured_beside_bare_statements_and_left_as_it_was() {
         assert!(rows.iter().filter(is_of).count() >= 2, "{status}: {}", said.out);
     }
     assert!(rows.iter().any(|row| row["job"] == "stats among future"), "{}", said.out);
+    for page in ["/admin", "/admin/messages/{id}", "/admin/dead-letters"] {
+        assert!(rows.iter().any(|row| row["job"] == format!("page {page}")), "{page}: {}", said.out);
+    }
     assert_eq!(database.say("SELECT to_regnamespace('redeliver') IS NULL"), "t", "it leaves nothing behind");
 }
 

@@ -173,10 +173,11 @@ impl Bulk {
         }
     }
 
-    /// Whether what is wanted makes sense for a message as it stands.
+    /// Whether what is wanted makes sense for a message as it stands. What died since it began may be what it has
+    /// retried itself, before a crash.
     pub fn fits(&self, message: &Message) -> bool {
         match self.action {
-            Action::Retry => matches!(message.state, State::Dead { .. }),
+            Action::Retry => matches!(message.state, State::Dead { at, .. } if at <= self.created_at),
             Action::Dismiss => matches!(message.state, State::Dead { dismissed_at: None, .. }),
             Action::Restore => matches!(message.state, State::Dead { dismissed_at: Some(_), .. }),
             Action::Cancel => message.state.ended_at().is_none(),

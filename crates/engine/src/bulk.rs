@@ -16,7 +16,7 @@ use crate::store::StoreError;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long nobody else goes on with one that somebody works on.
-const HELD_FOR: Duration = Duration::from_secs(30);
+const HELD_FOR: Duration = Duration::from_secs(10);
 
 /// How many are looked at; older ones have ended.
 const LOOKED_AT_MAX: usize = 100;

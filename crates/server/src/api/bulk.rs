@@ -13,6 +13,7 @@ use redeliver_core::status::Status;
 use redeliver_core::{Lane, Timestamp};
 use redeliver_engine::bulk::Forecast;
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use utoipa::ToSchema;
 
 use crate::Server;
@@ -200,9 +201,14 @@ pub async fn begin(
         if action.is_none() && fields.raw("action").is_none() {
             fields.wrong("action", "is missing");
         }
-        let asked: Asked = fields.get("filter").unwrap_or_default();
+        // A list would be taken for its fields in their order.
+        let is_list = fields.raw("filter").is_some_and(|filter| filter.get().starts_with('['));
+        if is_list {
+            fields.wrong("filter", "is an object");
+        }
+        let asked: Asked = fields.get("filter").filter(|_| !is_list).unwrap_or_default();
         let ids: Vec<String> = fields.get("ids").unwrap_or_default();
-        let rate_per_s = fields.parse("rate_per_s", rate).unwrap_or(RATE_PER_S);
+        let rate_per_s = fields.parse("rate_per_s", whole_rate).unwrap_or(RATE_PER_S);
         let is_careful = fields.get("canary").unwrap_or_default();
         let is_dry: bool = fields.get("dry_run").unwrap_or_default();
         let action = action.unwrap_or(Action::Dismiss);
@@ -407,6 +413,13 @@ fn which(caller: &Caller, asked: Asked, ids: Vec<String>, now: Timestamp) -> Res
         since,
         before: Some(before.map_or(end, |before| before.min(end))),
     })
+}
+
+/// 20.0 is as whole as 20.
+fn whole_rate(said: Number) -> Result<u32, String> {
+    let whole = said.as_f64().filter(|number| number.fract() == 0.0);
+    let fits = whole.filter(|number| (1.0..=f64::from(RATE_PER_S_MAX)).contains(number));
+    rate(fits.map_or(0, |number| number as u32))
 }
 
 pub(crate) fn rate(rate: u32) -> Result<u32, String> {

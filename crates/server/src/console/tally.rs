@@ -1,7 +1,7 @@
 //! How many e-mails stand where, as far as a visitor may know.
 
 use redeliver_core::status::Status;
-use redeliver_core::{Name, Timestamp};
+use redeliver_core::{Lane, Name, Timestamp};
 use redeliver_engine::Engine;
 use redeliver_engine::store::{Count, Filter, StatusAt, Store, StoreError};
 
@@ -42,6 +42,10 @@ impl Tally {
             Some(_) => Self::default(),
         };
         for route in &routes {
+            if workspace.is_none() {
+                tally.look_at_lanes(store, route, now).await?;
+                continue;
+            }
             let of_route = Filter {
                 workspace: workspace.cloned(),
                 route: Some(route.clone()),
@@ -52,10 +56,8 @@ impl Tally {
             let due = store.list(Filter { status: due, ..of_route.clone() }).await?;
             let oldest = due.iter().map(|message| message.due_at).min();
             tally.oldest_due_at = tally.oldest_due_at.into_iter().chain(oldest).min();
-            if workspace.is_some() {
-                tally.due.add(due.len());
-                tally.count_one_by_one(store, &of_route).await?;
-            }
+            tally.due.add(due.len());
+            tally.count_one_by_one(store, &of_route).await?;
         }
         Ok(tally)
     }
@@ -72,6 +74,20 @@ impl Tally {
             }
         }
         tally
+    }
+
+    /// The store knows what comes first in each lane.
+    async fn look_at_lanes(
+        &mut self,
+        store: &dyn Store,
+        route: &Name,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        for lane in Lane::ALL {
+            let first = store.next_due_at(route.clone(), lane).await?.filter(|at| *at <= now);
+            self.oldest_due_at = self.oldest_due_at.into_iter().chain(first).min();
+        }
+        Ok(())
     }
 
     /// The store counts all workspaces together, so that one of them is counted by looking.

@@ -176,7 +176,9 @@ async fn what_makes_no_sense_is_refused_by_its_field() {
         (json!({ "action": "retry", "filter": { "status": "odd" } }), "filter.status"),
         (json!({ "action": "retry", "filter": { "since": "odd" } }), "filter.since"),
         (json!({ "action": "retry", "filter": { "colour": "red" } }), "filter.colour"),
+        (json!({ "action": "retry", "filter": [null, null] }), "filter"),
         (json!({ "action": "retry", "rate_per_s": 0 }), "rate_per_s"),
+        (json!({ "action": "retry", "rate_per_s": 1.5 }), "rate_per_s"),
         (json!({ "action": "retry", "ids": vec!["x"; 501] }), "ids"),
     ] {
         let answer = rig.post("/v1/bulk", &body.to_string()).await;

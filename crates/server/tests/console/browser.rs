@@ -99,7 +99,7 @@ impl Story {
             }
         };
         let waited =
-            self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), wait).await });
+            self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), wait).await });
         waited.unwrap_or_else(|_| panic!("{id} never came to it"));
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// How long the browser may take for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The browser reads commands from descriptor 3 and answers on 4.
 const START: &str = "exec chromium \"$@\" 3<&0 4>&1 >/dev/null 2>/dev/null </dev/null";

@@ -13,6 +13,7 @@ use super::ceiling::Ceiling;
 use super::http::accept_http;
 use super::lanes::lanes;
 use super::lists::lists;
+use super::pages::pages;
 use super::report::{Report, Row};
 use super::rig::{BATCH, Place, Rig, message, open};
 use crate::args::BenchArgs;
@@ -59,6 +60,9 @@ pub(super) async fn run(args: &BenchArgs, place: &Place, report: &mut Report) ->
     }
     if wanted("lists") || wanted("stats") {
         lists(args.backlog, place, report).await?;
+    }
+    if wanted("pages") {
+        pages(args.backlog, place, report).await?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod http;
 mod jobs;
 mod lanes;
 mod lists;
+mod pages;
 mod report;
 mod rig;
 mod wrk;

@@ -1,0 +1,167 @@
+//! How long each page of the console takes to its first byte, over HTTP, with millions of messages behind it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use redeliver_core::accept::NewMessage;
+use redeliver_core::email::{Email, Mailbox};
+use redeliver_engine::intake::Sink;
+use redeliver_engine::memory::MemoryStore;
+use redeliver_engine::stop::stop_pair;
+use redeliver_engine::store::Filter;
+use redeliver_server::auth::secret::AdminKey;
+use redeliver_server::limits::Limits;
+use redeliver_server::metrics::Metrics;
+use redeliver_server::{Durability, Server, router, serve};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::carrier::Carrier;
+use super::report::{Report, Row};
+use super::rig::{Place, Rig};
+
+/// How often each page is asked for.
+const LOOKS: usize = 20;
+/// E-mails among the messages, so that the e-mail queue has something to show.
+const EMAILS: usize = 200;
+const KEY: &str = "a-key-for-this-benchmark-only";
+
+/// Every page, with so many messages that wait for their time and a share that is in each other state.
+pub(super) async fn pages(n: usize, place: &Place, report: &mut Report) -> anyhow::Result<()> {
+    let opened = place.fresh().await?;
+    let Some(database) = place.database().await? else { return Ok(()) };
+    let bar = report.bar("pages: filling", n);
+    database.fill(n, opened.clock.now(), false).await?;
+    let rig = Rig::new(opened, Carrier::default())?;
+    rig.engine.accept((0..EMAILS).map(email).collect::<anyhow::Result<_>>()?).await?;
+    database.vacuum().await?;
+    bar.finish_and_clear();
+    let newest = rig.engine.store().list(Filter { limit: 1, ..Filter::default() }).await?.pop();
+    let newest = newest.context("there is no message")?.id;
+
+    let key = AdminKey::new(KEY).map_err(|why| anyhow::anyhow!("the benchmark's key: {why}"))?;
+    let server = Server::new(
+        Arc::clone(&rig.engine),
+        Arc::new(MemoryStore::default()),
+        Some(key),
+        Durability::Full,
+        Limits::default(),
+        Metrics::install(),
+    );
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on this machine")?;
+    let address = listener.local_addr().context("cannot tell on which port")?;
+    let (stopper, stop) = stop_pair();
+    let limits = Arc::clone(&server.limits);
+    let serving = tokio::spawn(serve::serve(listener, router(server), limits, stop));
+    let mut reader = Reader::log_in(address).await?;
+    for path in [
+        "/admin",
+        "/admin/email-queue",
+        "/admin/email-queue?show=failed",
+        "/admin/messages",
+        "/admin/messages?status=dead",
+        "/admin/messages?workspace=rare",
+        "/admin/messages?error=451",
+        "/admin/messages?recipient=nobody",
+        &format!("/admin/messages/{newest}"),
+        "/admin/dead-letters",
+        "/admin/bulk",
+        "/admin/routes",
+        "/admin/audit",
+        "/admin/keys",
+    ] {
+        // The first one meets what is not in memory yet.
+        reader.get(path).await?;
+        let mut times_ms = Vec::with_capacity(LOOKS);
+        for _ in 0..LOOKS {
+            times_ms.push(reader.get(path).await?);
+        }
+        times_ms.sort_by(f64::total_cmp);
+        let shown = path.replace(&newest.to_string(), "{id}");
+        report.add(Row { n, ..Row::times(&format!("page {shown}"), &times_ms) })?;
+    }
+    drop(reader);
+    stopper.stop();
+    serving.await.context("the server did not end well")?;
+    Ok(())
+}
+
+fn email(number: usize) -> anyhow::Result<NewMessage> {
+    let to = Mailbox { address: format!("guest{number}@example.org"), name: None };
+    let email = Email {
+        to: vec![to],
+        subject: format!("Your booking {number}"),
+        text: Some("The tour begins at nine.".to_owned()),
+        ..Email::default()
+    };
+    let content = email.to_content().map_err(|wrong| anyhow::anyhow!("the benchmark's e-mail: {wrong:?}"))?;
+    Ok(NewMessage::new("bench", content))
+}
+
+/// Somebody who has logged in.
+struct Reader {
+    stream: BufReader<TcpStream>,
+    address: SocketAddr,
+    cookie: String,
+}
+
+impl Reader {
+    async fn log_in(address: SocketAddr) -> anyhow::Result<Self> {
+        let stream = BufReader::new(TcpStream::connect(address).await?);
+        stream.get_ref().set_nodelay(true)?;
+        let mut reader = Self { stream, address, cookie: String::new() };
+        let body = format!("key={KEY}");
+        let request = format!(
+            "POST /login HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/x-www-form-urlencoded\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        reader.ask(&request, "303").await?;
+        Ok(reader)
+    }
+
+    /// Milliseconds until the first byte of a page.
+    async fn get(&mut self, path: &str) -> anyhow::Result<f64> {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: {}\r\ncookie: {}\r\n\r\n", self.address, self.cookie);
+        self.ask(&request, "200").await.with_context(|| format!("asked for {path}"))
+    }
+
+    /// Says it, reads all of the answer, and tells how long its first byte took.
+    async fn ask(&mut self, request: &str, status: &str) -> anyhow::Result<f64> {
+        let asked = Instant::now();
+        self.stream.write_all(request.as_bytes()).await?;
+        if self.stream.fill_buf().await?.is_empty() {
+            bail!("the server hung up");
+        }
+        let first_ms = asked.elapsed().as_secs_f64() * 1_000.0;
+        let (mut line, mut bytes, mut is_first) = (String::new(), 0, true);
+        loop {
+            line.clear();
+            if self.stream.read_line(&mut line).await? == 0 {
+                bail!("the server hung up");
+            }
+            if is_first && !line.starts_with(&format!("HTTP/1.1 {status}")) {
+                bail!("the server said: {}", line.trim());
+            }
+            is_first = false;
+            if line.trim().is_empty() {
+                break;
+            }
+            match line.split_once(':') {
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                    bytes = value.trim().parse().context("the server's content-length")?;
+                }
+                Some((name, value)) if name.eq_ignore_ascii_case("set-cookie") => {
+                    value.split(';').next().unwrap_or_default().trim().clone_into(&mut self.cookie);
+                }
+                _ => {}
+            }
+        }
+        let mut body = vec![0; bytes];
+        self.stream.read_exact(&mut body).await?;
+        Ok(first_ms)
+    }
+}
