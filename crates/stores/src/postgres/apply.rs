@@ -126,7 +126,8 @@ async fn write_deliveries(db: &Client, changes: &[&Change]) -> Result<Vec<Uuid>,
         (&receipts as _, Type::TEXT_ARRAY),
         (&expected as _, Type::INT8_ARRAY),
     ];
-    ids_of(&db.query_typed(include_str!("sql/apply_delivered.sql"), &params).await?)
+    let written = db.query_typed_one(include_str!("sql/apply_delivered.sql"), &params).await?;
+    Ok(get::<Option<Vec<Uuid>>>(&written, 0)?.unwrap_or_default())
 }
 
 async fn write_claimed(db: &Client, changes: &[&Change]) -> Result<Vec<Uuid>, Fault> {

@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 
-use redeliver_core::{Lane, Timestamp};
+use redeliver_core::{Lane, Lease, Message, State, Timestamp};
 use redeliver_engine::store::{ClaimKind, ClaimRef, ClaimRequest, Claims};
-use tokio_postgres::Client;
 use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::errors::{Fault, own};
 use super::limit;
-use super::rows::{MESSAGE_COLUMNS, content, get, message, time_if_any};
+use super::rows::{content, count, get, id, number, text_if_any, time, time_if_any};
+use crate::encode::{failure_from_text, recipients_from_text};
 use crate::standing::Names;
 
 pub(super) async fn claim(db: &Client, request: &ClaimRequest) -> Result<Claims, Fault> {
@@ -31,15 +32,54 @@ pub(super) async fn claim(db: &Client, request: &ClaimRequest) -> Result<Claims,
     let mut claims = Claims::default();
     let mut names = Names::default();
     for row in &rows {
-        claims.next_due_at = time_if_any(row, MESSAGE_COLUMNS + 5)?;
+        claims.next_due_at = time_if_any(row, CLAIMED_COLUMNS + 5)?;
         // Where nothing was claimed, there is still a row with what is due next.
         if get::<Option<Uuid>>(row, 0)?.is_some() {
-            claims.claimed.push((message(row, &mut names)?, content(row, MESSAGE_COLUMNS)?));
+            claims.claimed.push((claimed(row, request, &mut names)?, content(row, CLAIMED_COLUMNS)?));
         }
     }
     // RETURNING promises no order.
     claims.claimed.sort_by(|(a, _), (b, _)| (a.due_at, &a.id).cmp(&(b.due_at, &b.id)));
     Ok(claims)
+}
+
+/// How many columns a claim says of a message, and so where its content begins.
+const CLAIMED_COLUMNS: usize = 19;
+
+/// The message in a row of a claim, which leaves out what the request says already.
+fn claimed(row: &Row, request: &ClaimRequest, names: &mut Names) -> Result<Message, Fault> {
+    let fence = number(row, 3)?;
+    let lease = Lease {
+        instance: request.instance,
+        claim: fence,
+        until_at: request.now.plus(request.lease),
+        started_at: None,
+        cancel_requested: false,
+    };
+    Ok(Message {
+        id: id(row, 0)?,
+        workspace: names.workspace(get(row, 1)?),
+        route: request.route.clone(),
+        lane: request.lane,
+        state: State::Claimed(lease),
+        due_at: time(row, 2)?,
+        fence,
+        attempts: count(row, 4)?,
+        losses: count(row, 5)?,
+        key: text_if_any(row, 6)?,
+        scheduled_for: time(row, 7)?,
+        created_at: time(row, 8)?,
+        expires_at: time_if_any(row, 9)?,
+        generation: count(row, 10)?,
+        attempts_before: count(row, 11)?,
+        max_attempts: get::<Option<i32>>(row, 12)?.map(|count| count as u32),
+        unconfirmed: count(row, 13)?,
+        possible_duplicates: count(row, 14)?,
+        settled_claim: get::<Option<i64>>(row, 15)?.map(|claim| claim as u64),
+        last_error: get::<Option<&str>>(row, 16)?.map(failure_from_text).transpose()?,
+        recipients: get::<Option<&str>>(row, 17)?.map(recipients_from_text).transpose()?.unwrap_or_default(),
+        is_dead_letter: get(row, 18)?,
+    })
 }
 
 pub(super) async fn next_due_at(db: &Client, route: &str, lane: Lane) -> Result<Option<Timestamp>, Fault> {

@@ -1,6 +1,6 @@
 //! Messages and what goes with them as columns: one array for each, so that one statement takes any number of rows.
 
-use redeliver_core::{Content, Message, Timestamp};
+use redeliver_core::{Content, Message, State, Timestamp};
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
@@ -75,6 +75,22 @@ columns! {
 }
 
 columns! {
+    /// Messages that wait for their first try: what they bring, and nothing of what may become of them.
+    Untried {
+        id: Uuid = UUID_ARRAY,
+        workspace: &'a str = TEXT_ARRAY,
+        route: &'a str = TEXT_ARRAY,
+        lane: i16 = INT2_ARRAY,
+        due_at: i64 = INT8_ARRAY,
+        key: Option<&'a str> = TEXT_ARRAY,
+        scheduled_for: i64 = INT8_ARRAY,
+        created_at: i64 = INT8_ARRAY,
+        expires_at: Option<i64> = INT8_ARRAY,
+        max_attempts: Option<i32> = INT4_ARRAY,
+    }
+}
+
+columns! {
     /// What messages carry, without their ids.
     Contents {
         target: Option<&'a str> = TEXT_ARRAY,
@@ -127,6 +143,33 @@ impl<'a> Messages<'a> {
         self.last_error.push(message.last_error.as_ref().map(failure_to_text).transpose()?);
         self.recipients.push(recipients_to_text(&message.recipients)?);
         self.is_dead_letter.push(message.is_dead_letter);
+        Ok(())
+    }
+}
+
+impl<'a> Untried<'a> {
+    /// Whether a message is one of these.
+    pub(super) fn takes(message: &Message) -> bool {
+        let Message { attempts, attempts_before, generation, losses, unconfirmed, .. } = *message;
+        let Message { possible_duplicates, fence, is_dead_letter, .. } = *message;
+        matches!(message.state, State::Waiting { parked_for: None })
+            && [attempts, attempts_before, generation, losses, unconfirmed, possible_duplicates] == [0; 6]
+            && (fence, is_dead_letter, message.settled_claim) == (0, false, None)
+            && message.last_error.is_none()
+            && message.recipients.is_empty()
+    }
+
+    pub(super) fn push(&mut self, message: &'a Message) -> Result<(), Fault> {
+        self.id.push(own_or_unfit(&message.id)?);
+        self.workspace.push(&message.workspace);
+        self.route.push(&message.route);
+        self.lane.push(message.lane as i16);
+        self.due_at.push(message.due_at.as_ms());
+        self.key.push(message.key.as_deref());
+        self.scheduled_for.push(message.scheduled_for.as_ms());
+        self.created_at.push(message.created_at.as_ms());
+        self.expires_at.push(message.expires_at.map(Timestamp::as_ms));
+        self.max_attempts.push(message.max_attempts.map(|count| count as i32));
         Ok(())
     }
 }

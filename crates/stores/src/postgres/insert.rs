@@ -16,7 +16,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row, Transaction};
 use uuid::Uuid;
 
-use super::columns::{Contents, Messages};
+use super::columns::{Contents, Messages, Untried};
 use super::errors::{Fault, own, own_or_unfit, store_error};
 use super::rows::{self, count, get, id, number, text};
 use super::{Durability, open, read};
@@ -55,10 +55,13 @@ pub(super) async fn insert(db: &mut Client, rows: &[NewRow]) -> Result<Vec<Inser
 
 /// Keeps rows that take one statement, which is a transaction by itself.
 pub(super) async fn insert_one(db: &Client, rows: &[&NewRow]) -> Result<Vec<Inserted>, Fault> {
-    match Inserting::new(db, rows, include_str!("sql/insert_fresh.sql")).finish().await {
+    if rows.iter().any(|row| !Untried::takes(&row.message)) {
+        return Inserting::new(db, rows, How::Carefully).finish().await;
+    }
+    match Inserting::new(db, rows, How::Untried).finish().await {
         // Said again, because an answer was lost: rare enough to begin anew.
         Err(Fault::Sql(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
-            Inserting::new(db, rows, CAREFULLY).finish().await
+            Inserting::new(db, rows, How::Carefully).finish().await
         }
         inserted => inserted,
     }
@@ -74,26 +77,31 @@ pub(super) fn insert_all<'a>(
     db: &'a Client,
     rows: &'a [&'a NewRow],
 ) -> Pin<Box<dyn Future<Output = Result<Vec<Inserted>, Fault>> + Send + 'a>> {
-    Box::pin(Inserting::new(db, rows, CAREFULLY).finish())
+    Box::pin(Inserting::new(db, rows, How::Carefully).finish())
 }
 
-/// Leaves alone what is there already.
-const CAREFULLY: &str = include_str!("sql/insert.sql");
+/// The statement that writes rows.
+#[derive(Copy, Clone)]
+enum How {
+    /// Takes any row, and leaves alone what is there already.
+    Carefully,
+    /// Takes messages that wait for their first try, and fails if one of them is there already.
+    Untried,
+}
 
 /// Rows on their way in, and what was said about them so far.
 struct Inserting<'a> {
     db: &'a Client,
     rows: &'a [&'a NewRow],
-    /// The statement that writes them.
-    sql: &'static str,
+    how: How,
     answers: Vec<Option<Inserted>>,
     /// Rows whose key was there without its message, and is theirs now.
     revived: HashSet<usize>,
 }
 
 impl<'a> Inserting<'a> {
-    fn new(db: &'a Client, rows: &'a [&'a NewRow], sql: &'static str) -> Self {
-        Self { db, rows, sql, answers: vec![None; rows.len()], revived: HashSet::new() }
+    fn new(db: &'a Client, rows: &'a [&'a NewRow], how: How) -> Self {
+        Self { db, rows, how, answers: vec![None; rows.len()], revived: HashSet::new() }
     }
 
     /// Keeps the rows, and then what they bring with them.
@@ -167,23 +175,35 @@ impl<'a> Inserting<'a> {
     /// Writes rows as far as their keys let them in. Says which.
     async fn write(&self, places: &[usize]) -> Result<HashSet<Uuid>, Fault> {
         let given = self.contents(places).await?;
-        let mut messages = Messages::default();
         let mut contents = Contents::default();
-        let mut hashes: Vec<Option<Vec<u8>>> = Vec::new();
-        let mut revives: Vec<bool> = Vec::new();
-        for (place, content) in places.iter().zip(&given) {
-            let row = self.rows[*place];
-            messages.push(&row.message)?;
-            contents.push(content)?;
-            hashes.push(row.hash.as_ref().map(|hash| hash.0.to_vec()));
-            revives.push(self.revived.contains(place));
+        given.iter().try_for_each(|content| contents.push(content))?;
+        let rows = || places.iter().map(|place| self.rows[*place]);
+        let hashes: Vec<Option<&[u8]>> =
+            rows().map(|row| row.hash.as_ref().map(|hash| hash.0.as_slice())).collect();
+        match self.how {
+            How::Carefully => {
+                let mut messages = Messages::default();
+                rows().try_for_each(|row| messages.push(&row.message))?;
+                let revives: Vec<bool> = places.iter().map(|place| self.revived.contains(place)).collect();
+                let mut params = messages.params();
+                params.extend(contents.params());
+                params.push((&hashes, Type::BYTEA_ARRAY));
+                params.push((&revives, Type::BOOL_ARRAY));
+                let kept = self.db.query_typed(include_str!("sql/insert.sql"), &params).await?;
+                kept.iter().map(|row| get(row, 0)).collect()
+            }
+            How::Untried => {
+                let mut messages = Untried::default();
+                rows().try_for_each(|row| messages.push(&row.message))?;
+                let mut params = messages.params();
+                params.extend(contents.params());
+                params.push((&hashes, Type::BYTEA_ARRAY));
+                let keyed = self.db.query_typed(include_str!("sql/insert_new.sql"), &params).await?;
+                let without_key = rows().filter(|row| row.message.key.is_none());
+                let without_key = without_key.filter_map(|row| own(&row.message.id)).map(Ok);
+                keyed.iter().map(|row| get(row, 0)).chain(without_key).collect()
+            }
         }
-        let mut params = messages.params();
-        params.extend(contents.params());
-        params.push((&hashes, Type::BYTEA_ARRAY));
-        params.push((&revives, Type::BOOL_ARRAY));
-        let kept = self.db.query_typed(self.sql, &params).await?;
-        kept.iter().map(|row| get(row, 0)).collect()
     }
 
     /// What the rows carry, copies made.

@@ -121,6 +121,10 @@ fn types_of(sql: &str, count: usize) -> Vec<&'static str> {
     }
     let arrays: Vec<&'static str> = if sql.contains("revives") {
         message().chain("text text bytea text bytea bytea bool".split(' ')).collect()
+    } else if sql.contains("bytes, hash, place") {
+        "uuid text text int2 int8 text int8 int8 int8 int4 text text bytea text bytea bytea"
+            .split(' ')
+            .collect()
     } else if sql.contains("moved AS (\n    SELECT held") {
         message().chain(["int8"]).collect()
     } else if sql.contains("id, fence, attempts, settled_claim") {

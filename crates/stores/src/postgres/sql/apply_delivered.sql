@@ -29,9 +29,8 @@ written AS (
 ),
 tallied AS (
     INSERT INTO redeliver.redeliver_tallies (route, lane, state, is_parked, delta)
-    SELECT written.route, written.lane, moved.state, false, sum(moved.delta)
-    FROM written
+    SELECT counted.route, counted.lane, moved.state, false, moved.delta * counted.count
+    FROM (SELECT route, lane, count(*) AS count FROM written GROUP BY route, lane) AS counted
     CROSS JOIN (VALUES (1::smallint, -1), (3::smallint, 1)) AS moved (state, delta)
-    GROUP BY written.route, written.lane, moved.state
 )
-SELECT id FROM written
+SELECT array_agg(id) FROM written

@@ -1,6 +1,6 @@
 -- Takes what nobody else is taking at this moment, and says what is due next besides: beyond the limit if the limit
 -- was reached, otherwise beyond the time. Rows are found again by their ids in an array, which no planner can turn
--- into a scan of the table.
+-- into a scan of the table. Of each it says only what nobody knows who claims.
 WITH due AS MATERIALIZED (
     SELECT id
     FROM redeliver.redeliver_messages
@@ -20,7 +20,10 @@ claimed AS (
         started_at = NULL,
         cancel_requested = false
     WHERE id = ANY (ARRAY (SELECT id FROM due))
-    RETURNING *
+    RETURNING
+        id, workspace, due_at, fence, attempts, losses, key, scheduled_for, created_at, expires_at, generation,
+        attempts_before, max_attempts, unconfirmed, possible_duplicates, settled_claim, last_error, recipients,
+        is_dead_letter
 ),
 tallied AS (
     INSERT INTO redeliver.redeliver_tallies (route, lane, state, is_parked, delta)
