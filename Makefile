@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo demo-notifications test check sim chaos bench bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
+.PHONY: help run demo demo-notifications test check sim chaos bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -80,6 +80,11 @@ bench-postgres: ## The same on a PostgreSQL of its own, which goes afterwards: B
 	@scripts/ensure build postgres
 	$(CARGO) build --locked --release --package redeliver-cli
 	@scripts/bench-postgres $(BENCH_POSTGRES)
+
+bench-campaign: ## Plan and store a campaign on a PostgreSQL of its own beside COPY of the same rows: PROSPECTS=1000000
+	@scripts/ensure build postgres
+	$(CARGO) build --locked --release --package redeliver-cli
+	@scripts/bench-postgres --only campaign --backlog $(or $(PROSPECTS),1000000)
 
 bench-kafka: ## Measure writing to a Kafka cluster beside the bare client, three times: KAFKA_MESSAGES=200000
 	@scripts/ensure build

@@ -43,7 +43,15 @@ fn schemathesis_finds_nothing_with_a_key_and_nothing_without() {
     let server =
         Place::outbox(&sink.url()).variable("REDELIVER_LOG__FILTER", "warn,redeliver_cli=info").serve();
     let key = format!("Authorization: Bearer {KEY}");
-    schemathesis(&server, &["--header", &key, "--max-examples", "30"]);
+    // Zones, templates and the order of steps have rules that no schema can say: what fits the schema may still be wrong.
+    let beyond = ["create_campaign", "put_settings"];
+    let mut all = vec!["--header", key.as_str(), "--max-examples", "30"];
+    let mut those = vec!["--header", key.as_str(), "--max-examples", "30"];
+    all.extend(beyond.iter().flat_map(|id| ["--exclude-operation-id", id]));
+    those.extend(beyond.iter().flat_map(|id| ["--include-operation-id", id]));
+    those.extend(["--exclude-checks", "positive_data_acceptance"]);
+    schemathesis(&server, &all);
+    schemathesis(&server, &those);
     schemathesis(&server, &["--max-examples", "10"]);
     let log = server.stop();
     assert!(!log.contains("panicked") && !log.contains(KEY), "{log}");

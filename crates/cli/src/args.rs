@@ -1,10 +1,12 @@
 //! The command line as it is written.
 
+pub mod campaign;
 pub mod keys;
 pub mod messages;
 pub mod reach;
 pub mod send;
 pub mod sink;
+pub mod suppressions;
 
 use std::path::PathBuf;
 
@@ -14,6 +16,7 @@ use clap_complete::Shell;
 
 use crate::config::{StoreUrl, profiles};
 
+pub use campaign::{CampaignArgs, CampaignCommand};
 pub use keys::KeysCommand;
 pub use messages::{
     ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, ExplainArgs, ExportArgs, ImportArgs, ListArgs,
@@ -22,6 +25,7 @@ pub use messages::{
 pub use reach::{FilterArgs, OutputArgs, ReachArgs};
 pub use send::{AboutArgs, MailArgs, SendArgs};
 pub use sink::SinkArgs;
+pub use suppressions::SuppressionsCommand;
 
 /// Takes over every outbound message that must not be lost.
 ///
@@ -67,6 +71,12 @@ pub enum Command {
     /// List, pause and resume routes
     #[command(subcommand)]
     Routes(RoutesCommand),
+    /// Make campaigns, enrol prospects, launch and stop them
+    #[command(subcommand)]
+    Campaign(CampaignCommand),
+    /// Whom a workspace writes to no more: list, add, remove, import
+    #[command(subcommand)]
+    Suppressions(SuppressionsCommand),
     /// Count the messages of each route
     Stats(StatsArgs),
     /// Group dead messages by their error, the largest group first
@@ -212,7 +222,7 @@ pub struct BenchArgs {
     /// Messages in a job
     #[arg(long, value_name = "COUNT", default_value_t = 200_000)]
     pub messages: usize,
-    /// Messages that are due much later, behind the backlog job; messages in the lists
+    /// Messages that are due much later, behind the backlog job; messages in the lists; prospects of the campaign
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     pub backlog: usize,
     /// Only these jobs
@@ -228,7 +238,7 @@ pub struct BenchArgs {
 }
 
 /// The jobs of the benchmark.
-const BENCH_JOBS: [&str; 12] = [
+const BENCH_JOBS: [&str; 13] = [
     "accept_batch",
     "accept_single",
     "accept_http",
@@ -242,6 +252,7 @@ const BENCH_JOBS: [&str; 12] = [
     "lists",
     "stats",
     "pages",
+    "campaign",
 ];
 
 /// `redeliver check`

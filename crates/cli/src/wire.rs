@@ -8,6 +8,7 @@ use redeliver_core::{Name, Timestamp};
 use redeliver_engine::access::Access;
 #[cfg(any(feature = "kafka", feature = "redis"))]
 use redeliver_engine::bring::Bring;
+use redeliver_engine::campaigns::Campaigns;
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::emit::{Observer, Telemetry};
 use redeliver_engine::gate::Gate;
@@ -119,10 +120,21 @@ pub fn postgres_options(config: &StoreConfig) -> PostgresOptions {
 struct Opened {
     store: Arc<dyn Store>,
     access: Arc<dyn Access>,
+    campaigns: Arc<dyn Campaigns>,
     /// What is remembered of applications' rows.
     notes: Arc<dyn Notes>,
     /// The time that counts: this machine's, never behind what the store has seen, or the database's.
     clock: Arc<dyn Clock>,
+}
+
+impl Opened {
+    fn over<S: Store + Access + Campaigns>(
+        store: Arc<S>,
+        notes: Arc<dyn Notes>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { store: store.clone(), access: store.clone(), campaigns: store, notes, clock }
+    }
 }
 
 async fn engine(
@@ -152,7 +164,8 @@ async fn engine(
         true => Arc::clone(&opened.store),
         false => Arc::new(Beside::new(Arc::clone(&opened.store), tables)),
     };
-    Ok(Arc::new(Engine::new(store, clock, observer, config.engine.clone(), lines)))
+    let engine = Engine::new(store, clock, observer, config.engine.clone(), lines);
+    Ok(Arc::new(engine.with_campaigns(Arc::clone(&opened.campaigns))))
 }
 
 /// What is asked before each try on a route.
@@ -394,7 +407,7 @@ async fn open_store(config: &StoreConfig, role: Role) -> anyhow::Result<Opened> 
             let store = Arc::new(MemoryStore::default());
             let clock = WallClock::new(Timestamp::default());
             let notes = Arc::new(MemoryNotes::default());
-            Ok(Opened { store: store.clone(), access: store, notes, clock })
+            Ok(Opened::over(store, notes, clock))
         }
         StoreUrl::Sqlite(path) => {
             let durability = match config.durability {
@@ -404,13 +417,13 @@ async fn open_store(config: &StoreConfig, role: Role) -> anyhow::Result<Opened> 
             let options = OpenOptions { role, durability, ..OpenOptions::default() };
             let store = Arc::new(Sqlite::open(path, options).map_err(with_advice)?);
             let clock = WallClock::new(store.last_time().unwrap_or_default());
-            Ok(Opened { store: store.clone(), access: store.clone(), notes: store, clock })
+            Ok(Opened::over(store.clone(), store, clock))
         }
         // Any number of engines and clients share it: nobody has a role.
         StoreUrl::Postgres(url) => {
             let store = Arc::new(Postgres::open(url.expose(), postgres_options(config)).await?);
             let clock = store.clock();
-            Ok(Opened { store: store.clone(), access: store.clone(), notes: store, clock })
+            Ok(Opened::over(store.clone(), store, clock))
         }
     }
 }
@@ -481,20 +494,4 @@ fn with_advice(error: OpenError) -> anyhow::Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_cannot_open_a_store_is_told_what_to_do() {
-        let path = || "x.db".into();
-        let check = |error: OpenError, words: &str| {
-            let said = with_advice(error).to_string();
-            assert!(said.starts_with("cannot open store sqlite:x.db: ") && said.contains(words), "{said}");
-        };
-        check(OpenError::Taken { path: path(), lock: "x.db.lock".into() }, "stop that one first");
-        check(OpenError::Locked { path: path() }, "is another redeliver running?");
-        check(OpenError::Locked { path: path() }, "end whatever has a transaction open");
-        check(OpenError::Full { path: path() }, "make room");
-        check(OpenError::Damaged { path: path(), why: "bad".into() }, "restore it from a backup");
-    }
-}
+mod tests;

@@ -244,7 +244,7 @@ fn a_file_extends_its_profile_key_by_key() {
     let said = place.run("check --profile campaigns --config a.toml");
     assert_eq!(
         said.err,
-        "profile campaigns:5:1: warning: backoff entry 3 (15m) is never reached: \
+        "profile campaigns:21:1: warning: backoff entry 3 (15m) is never reached: \
          after failed try 3 of max_attempts = 3 the message is dead\n"
     );
     assert!(said.out.contains("policy campaign: 3 tries, the last 6m after the first"), "{}", said.out);
@@ -321,6 +321,7 @@ fn policy_list_prints_a_line_for_each() {
         "  policy    tries  waits                           jitter  first to last
   critical     11  10s, times 2 each, at most 5m   30%     30m10s – 39m13s
   high          9  30s, times 2 each, at most 15m  30%     1h30s – 1h18m39s
+  letters     500  2s, times 2 each, at most 1m    1s      8h15m2s – 8h23m21s
   low           4  5m, times 2 each, at most 2h    30%     35m – 45m30s
   medium        6  2m, times 2 each, at most 1h    30%     1h2m – 1h20m36s
 "

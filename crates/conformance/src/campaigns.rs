@@ -3,6 +3,7 @@
 pub mod plans;
 pub mod prospects;
 pub mod quotas;
+pub mod suppressions;
 
 use std::collections::BTreeMap;
 
@@ -101,6 +102,7 @@ macro_rules! campaign_tests {
                 a_mail_whose_key_is_known_is_left_out
                 of_many_who_plan_at_once_one_keeps_its_part
                 messages_are_found_by_their_keys
+                what_has_something_left_to_be_done_is_found
             }
             quotas {
                 what_was_reserved_is_counted_until_the_limit
@@ -110,6 +112,11 @@ macro_rules! campaign_tests {
                 a_ramp_up_counts_the_days_with_a_mail
                 any_24_hours_are_counted_together
                 those_who_reserve_at_once_never_exceed_the_limit
+            }
+            suppressions {
+                an_address_is_on_the_list_once
+                the_list_is_its_workspaces_and_can_be_left
+                an_odd_address_is_simply_not_there
             }
         }
     };

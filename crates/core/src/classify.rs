@@ -82,9 +82,47 @@ pub fn code_of_reply(meaning: Meaning, reply: u16, enhanced: Option<(u8, u8, u8)
     }
 }
 
+/// Whether a refusal says that an address is no good, rather than that this one mail was not wanted: by the codes of
+/// [`Table::common`], or by a mail server's reply to the recipient.
+pub fn is_hard_bounce(failure: &Failure) -> bool {
+    let Some(code) = failure.code.as_deref() else { return false };
+    let Ok(reply) = code.parse() else { return matches!(code, "INVALID_RECIPIENT" | "MAIL_HARD_BOUNCE") };
+    failure.text.starts_with("RCPT")
+        && code_of_reply(Meaning::Refused, reply, enhanced_in(&failure.text)) == "INVALID_RECIPIENT"
+}
+
+/// The enhanced code that a reply's text has, such as 5.1.1.
+fn enhanced_in(text: &str) -> Option<(u8, u8, u8)> {
+    text.split_ascii_whitespace().find_map(|word| {
+        let mut parts = word.split('.').map(|part| part.parse::<u8>().ok());
+        match (parts.next()??, parts.next()??, parts.next()??, parts.next()) {
+            (class, subject, detail, None) => Some((class, subject, detail)),
+            _ => None,
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_address_that_is_no_good_bounces_hard() {
+        for (code, text, bounces) in [
+            ("550", "RCPT: 550 5.1.1 no such user", true),
+            ("550", "RCPT: 550 no such user", true),
+            ("550", "RCPT: 550 5.7.1 not from you", false),
+            ("552", "RCPT: 552 5.2.2 mailbox full", false),
+            ("554", "end of data: 554 5.6.0 spam", false),
+            ("550", "end of data: 550 5.1.1 spam", false),
+            ("INVALID_RECIPIENT", "no such user", true),
+            ("MAIL_HARD_BOUNCE", "gone", true),
+            ("PERMISSION_DENIED", "no", false),
+        ] {
+            assert_eq!(is_hard_bounce(&Failure::new(text).with_code(code)), bounces, "{code} {text}");
+        }
+        assert!(!is_hard_bounce(&Failure::new("RCPT: 550 no such user")));
+    }
 
     #[test]
     fn a_reply_is_called_what_it_means() {

@@ -34,10 +34,16 @@ pub struct Consequence {
 }
 
 /// Works out what an outcome means for the message's destination.
-pub fn consequence(outcome: Outcome, destination: &str, route: &Route, now: Timestamp) -> Consequence {
+pub fn consequence(
+    outcome: Outcome,
+    destination: &str,
+    sender: Option<&str>,
+    route: &Route,
+    now: Timestamp,
+) -> Consequence {
     let sign = sign(&outcome);
     let (outcome, close) = match outcome {
-        Outcome::Failed(failure) => failed(failure, destination, route, now),
+        Outcome::Failed(failure) => failed(failure, destination, sender, route, now),
         other => (other, None),
     };
     Consequence { outcome, close, sign }
@@ -46,22 +52,32 @@ pub fn consequence(outcome: Outcome, destination: &str, route: &Route, now: Time
 fn failed(
     failure: Failure,
     destination: &str,
+    sender: Option<&str>,
     route: &Route,
     now: Timestamp,
 ) -> (Outcome, Option<(GateKey, Closed, &'static str)>) {
     match (failure.blame, failure.retry_after) {
         (Blame::Credential, _) => {
-            let key = GateKey::hold(Scope::Destination, destination);
-            let close = Some((
-                key.clone(),
-                Closed::Held { probe_at: now.plus(HOLD_PROBE) },
-                "the destination does not accept the login",
-            ));
+            let (key, reason) = match sender {
+                Some(sender) => (
+                    GateKey::hold(Scope::Sender, sender),
+                    "the destination does not accept the sender's login",
+                ),
+                None => {
+                    let key = GateKey::hold(Scope::Destination, destination);
+                    (key, "the destination does not accept the login")
+                }
+            };
+            let probe_at = match route.on_auth_error {
+                OnAuthError::Hold => now.plus(HOLD_PROBE),
+                // Whoever found out would be refused: a person opens it.
+                OnAuthError::RefuseAndHold => Timestamp::MAX,
+            };
+            let close = Some((key.clone(), Closed::Held { probe_at }, reason));
             let outcome = match route.on_auth_error {
-                OnAuthError::Hold => Outcome::Deferred {
-                    until: Until::Opens(key),
-                    reason: "login refused: destination held".into(),
-                },
+                OnAuthError::Hold => {
+                    Outcome::Deferred { until: Until::Opens(key), reason: "login refused: held".into() }
+                }
                 OnAuthError::RefuseAndHold => Outcome::Refused(failure),
             };
             (outcome, close)
@@ -102,13 +118,25 @@ mod tests {
     #[test]
     fn a_refused_login_holds_the_destination_and_costs_no_try() {
         let failure = Failure::new("535 no").blaming(Blame::Credential);
-        let all = consequence(Outcome::Failed(failure.clone()), "mx", &route(), at(0));
+        let all = consequence(Outcome::Failed(failure.clone()), "mx", None, &route(), at(0));
         assert!(matches!(all.outcome, Outcome::Deferred { until: Until::Opens(_), .. }));
         assert_eq!(all.close.unwrap().0.as_str(), "hold:destination:mx");
         let strict = Route { on_auth_error: OnAuthError::RefuseAndHold, ..route() };
-        let all = consequence(Outcome::Failed(failure.clone()), "mx", &strict, at(0));
+        let all = consequence(Outcome::Failed(failure.clone()), "mx", None, &strict, at(0));
         assert_eq!(all.outcome, Outcome::Refused(failure));
         assert!(all.close.is_some());
+    }
+
+    #[test]
+    fn a_refused_login_of_a_campaign_holds_its_sender_until_a_person_lets_it_go() {
+        let failure = Failure::new("535 no").blaming(Blame::Credential);
+        let strict = Route { on_auth_error: OnAuthError::RefuseAndHold, ..route() };
+        let all =
+            consequence(Outcome::Failed(failure.clone()), "mx", Some("ada@example.org"), &strict, at(0));
+        let (key, closed, _) = all.close.unwrap();
+        assert_eq!(key.as_str(), "hold:sender:ada@example.org");
+        assert_eq!(closed, Closed::Held { probe_at: Timestamp::MAX }, "a probe would cost one more message");
+        assert_eq!(all.outcome, Outcome::Refused(failure));
     }
 
     #[test]
@@ -116,14 +144,14 @@ mod tests {
         let route = Route { retry_after_max: Duration::from_secs(60), ..route() };
         let failure =
             Failure::new("429").blaming(Blame::Throttle).with_retry_after(Duration::from_secs(3_600));
-        let all = consequence(Outcome::Failed(failure), "mx", &route, at(0));
+        let all = consequence(Outcome::Failed(failure), "mx", None, &route, at(0));
         assert_eq!(all.close.unwrap().1, Closed::Throttled(at(60)));
         assert_eq!(all.sign, Sign::Answered);
     }
 
     #[test]
     fn only_what_was_tried_speaks_of_the_connection() {
-        let sign = |outcome| consequence(outcome, "mx", &route(), at(0)).sign;
+        let sign = |outcome| consequence(outcome, "mx", None, &route(), at(0)).sign;
         assert_eq!(sign(Outcome::Failed(Failure::new("x").blaming(Blame::Connection))), Sign::Unreachable);
         assert_eq!(sign(Outcome::Refused(Failure::new("550"))), Sign::Answered);
         assert_eq!(sign(Outcome::Lost { reason: "".into() }), Sign::Silent);

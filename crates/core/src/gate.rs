@@ -72,6 +72,16 @@ impl GateKey {
         Self(format!("throttle:destination:{destination}").into())
     }
 
+    /// The gate before those of a workspace who want no more.
+    pub fn suppression(workspace: &str) -> Self {
+        Self(format!("suppression:workspace:{workspace}").into())
+    }
+
+    /// Whether somebody waits here who wants no more.
+    pub fn is_suppression(&self) -> bool {
+        self.0.starts_with("suppression:")
+    }
+
     /// The key that is written like this.
     pub fn from_text(text: &str) -> Self {
         Self(text.into())
@@ -194,6 +204,7 @@ mod tests {
         assert_eq!(GateKey::hold(Scope::Sender, "a@b").to_string(), "hold:sender:a@b");
         assert_eq!(GateKey::breaker("mx"), GateKey::from_text("breaker:destination:mx"));
         assert_eq!(GateKey::throttle("mx").as_str(), "throttle:destination:mx");
+        assert!(GateKey::suppression("w").is_suppression() && !GateKey::breaker("mx").is_suppression());
     }
 
     #[test]

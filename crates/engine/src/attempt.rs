@@ -107,12 +107,13 @@ async fn outcome(
     };
     let Some(prepared) = prepared else {
         let outcome = carry(engine, line, held, &envelope).await;
-        return (engine.learn(line, &destination, passage, outcome).await, None);
+        return (engine.learn(line, &destination, None, passage, outcome).await, None);
     };
     let envelope = line.envelope(message, prepared.content.as_ref().unwrap_or(content));
     let outcome = carry(engine, line, held, &envelope).await;
     engine.account(&prepared, &outcome).await;
-    (engine.learn(line, &destination, passage, outcome).await, prepared.content)
+    let sender = content.attributes.get("sender").map(String::as_str);
+    (engine.learn(line, &destination, sender, passage, outcome).await, prepared.content)
 }
 
 /// What a message carries; word of a death tells what the dead one has been through.

@@ -4,8 +4,12 @@
 
 mod act;
 mod dispatch;
+mod enter;
+mod look;
 mod plan;
+mod suppress;
 mod template;
+mod tend;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,9 +18,11 @@ use std::time::Duration;
 use redeliver_core::calendar::{Calendar, Zone};
 use redeliver_core::campaign::{Campaign, NotNow, Problem, Ranges, Sending, Settings};
 use redeliver_core::{Name, Timestamp};
+use tokio::sync::Notify;
 
 use crate::campaigns::Campaigns;
 use crate::store::StoreError;
+pub use look::{Place, ScheduledMail};
 pub use plan::Scheduling;
 use template::Templates;
 
@@ -37,6 +43,9 @@ pub enum CampaignError {
     /// It makes no sense as the campaign stands.
     #[error(transparent)]
     NotNow(#[from] NotNow),
+    /// Its route can't carry campaigns, and why.
+    #[error("{0}")]
+    Route(String),
     /// Something is wrong with it.
     #[error("{} {}", .0.first().map_or("it", |problem| problem.field.as_str()), .0.first().map_or("is wrong", |problem| problem.problem.as_str()))]
     Wrong(Vec<Problem>),
@@ -51,6 +60,12 @@ pub(crate) struct Desk {
     rules: Mutex<HashMap<Name, (u64, Arc<Ways>)>>,
     /// The slots of each sender that were offered to mails that had to wait.
     offers: Mutex<HashMap<(Name, Name), Ranges>>,
+    /// Whoever plans in a workspace: one at a time in this process.
+    planning: Mutex<HashMap<Name, Arc<tokio::sync::Mutex<()>>>>,
+    /// Up to which position the prospects of each campaign have come to their ends.
+    ended: Mutex<HashMap<Name, u64>>,
+    /// Told when there may be something to plan.
+    woken: Notify,
 }
 
 /// The rules of one campaign, understood.
@@ -64,7 +79,19 @@ struct Ways {
 
 impl Desk {
     pub(crate) fn new(store: Arc<dyn Campaigns>) -> Self {
-        Self { store, rules: Mutex::default(), offers: Mutex::default() }
+        Self {
+            store,
+            rules: Mutex::default(),
+            offers: Mutex::default(),
+            planning: Mutex::default(),
+            ended: Mutex::default(),
+            woken: Notify::new(),
+        }
+    }
+
+    /// What whoever plans in a workspace holds meanwhile.
+    fn planning(&self, workspace: &Name) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(lock(&self.planning).entry(workspace.clone()).or_default())
     }
 
     /// The rules of a campaign by this version of its workspace's settings.

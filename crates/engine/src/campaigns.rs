@@ -28,6 +28,9 @@ pub trait Campaigns: Send + Sync + 'static {
     /// All campaigns of a workspace, oldest first.
     async fn campaigns(&self, workspace: &str) -> Result<Vec<CampaignRecord>, StoreError>;
 
+    /// Campaigns of all workspaces that run and have somebody to plan, or whose last mail was to go out by now.
+    async fn unfinished(&self, now: Timestamp) -> Result<Vec<Unfinished>, StoreError>;
+
     /// Moves a campaign from one state to another, with the deed; `false`, and nothing written, if it stands otherwise.
     async fn move_campaign(&self, change: CampaignChange) -> Result<bool, StoreError>;
 
@@ -69,6 +72,30 @@ pub trait Campaigns: Send + Sync + 'static {
     /// Takes back what was counted for a mail that did not go out.
     async fn give_back(&self, keys: Vec<CounterKey>) -> Result<(), StoreError>;
 
+    /// Puts addresses on a workspace's list of those who want no more, with the deed if a person did it. Says how many are
+    /// new: one that is there stays as it was.
+    async fn suppress(
+        &self,
+        workspace: &str,
+        addresses: Vec<Suppression>,
+        at: Timestamp,
+        audit: Option<Audit>,
+    ) -> Result<u64, StoreError>;
+
+    /// Takes an address off the list, with the deed; `false`, and nothing written, if it isn't there.
+    async fn unsuppress(&self, workspace: &str, address: &str, audit: Audit) -> Result<bool, StoreError>;
+
+    /// Why an address is on the list, if it is.
+    async fn suppressed(&self, workspace: &str, address: &str) -> Result<Option<Name>, StoreError>;
+
+    /// The addresses of the list behind one, in order, each with since when.
+    async fn suppressions(
+        &self,
+        workspace: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(Suppression, Timestamp)>, StoreError>;
+
     /// What is counted in the rows of a workspace for a day, by whose and name.
     async fn used_on(&self, workspace: &str, day: i64) -> Result<Vec<Used>, StoreError>;
 }
@@ -105,6 +132,15 @@ pub struct CampaignRecord {
     pub last_at: Option<Timestamp>,
     /// Since when it is there.
     pub created_at: Timestamp,
+}
+
+/// A running campaign that has something left to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Which one.
+    pub id: Name,
+    /// Whether everybody who is enrolled has been planned.
+    pub is_planned: bool,
 }
 
 /// A move of a campaign from one state to another.
@@ -201,6 +237,15 @@ pub enum Reserved {
     Busy(Timestamp),
     /// There is no room left in this one of its allowances.
     Full(usize),
+}
+
+/// Somebody who wants no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suppression {
+    /// Their address, in small letters.
+    pub address: String,
+    /// Why, in a word.
+    pub reason: Name,
 }
 
 /// What is counted in a row.

@@ -207,16 +207,17 @@ impl Engine {
         &self,
         line: &Line,
         destination: &Name,
+        sender: Option<&str>,
         mut passage: Passage<'_>,
         outcome: Outcome,
     ) -> Outcome {
         let now = self.clock.now();
-        let all = consequence(outcome, destination, &line.route, now);
+        let all = consequence(outcome, destination, sender, &line.route, now);
         passage.sent = all.sign != Sign::Silent || matches!(all.outcome, Outcome::Lost { .. });
         drop(passage);
         let learned = match all.close {
             Some((key, closed, reason)) => self.close(key, closed, reason, now).await,
-            None if all.sign == Sign::Answered => self.unhold(destination).await,
+            None if all.sign == Sign::Answered => self.unhold(destination, sender).await,
             None => Ok(()),
         };
         let tripped = match (&line.route.breaker, all.sign) {
@@ -232,7 +233,7 @@ impl Engine {
         all.outcome
     }
 
-    async fn close(
+    pub(crate) async fn close(
         &self,
         key: GateKey,
         closed: Closed,
@@ -247,13 +248,17 @@ impl Engine {
         self.refresh_gates().await
     }
 
-    /// Opens a destination's hold, because its login is good.
-    async fn unhold(&self, destination: &Name) -> Result<(), StoreError> {
-        let key = GateKey::hold(Scope::Destination, destination);
-        match self.gates.version(&key) {
-            0 => Ok(()),
-            version => self.put_gate(&key, version, None).await.map(drop),
+    /// Opens a destination's hold and a sender's, because the login is good.
+    async fn unhold(&self, destination: &Name, sender: Option<&str>) -> Result<(), StoreError> {
+        let holds = [(Scope::Destination, Some(&**destination)), (Scope::Sender, sender)];
+        for (scope, name) in holds.into_iter().filter_map(|(scope, name)| Some((scope, name?))) {
+            let key = GateKey::hold(scope, name);
+            match self.gates.version(&key) {
+                0 => {}
+                version => drop(self.put_gate(&key, version, None).await?),
+            }
         }
+        Ok(())
     }
 
     async fn unreachable(

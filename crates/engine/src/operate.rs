@@ -148,7 +148,7 @@ impl Engine {
         Audit { actor: actor.clone(), action, subject, at: self.clock.now() }
     }
 
-    async fn set_gate(
+    pub(crate) async fn set_gate(
         &self,
         key: GateKey,
         record: Option<GateRecord>,

@@ -1,4 +1,4 @@
-//! Runs an engine: a loop for each route, and one that keeps the house.
+//! Runs an engine: a loop for each route, one that tends campaigns, and one that keeps the house.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -56,6 +56,10 @@ impl Engine {
         let engine = Arc::clone(&self);
         let watch_stop = stop.clone();
         parts.push(async move { engine.watch(watch_stop).await }.boxed());
+        if self.desk.is_some() {
+            let (engine, tend_stop) = (Arc::clone(&self), stop.clone());
+            parts.push(async move { engine.tend(tend_stop).await }.boxed());
+        }
         let engine = Arc::clone(&self);
         parts.push(async move { engine.keep(stop).await }.boxed());
         parts

@@ -75,6 +75,8 @@ refusals! {
     Reported: 400 401 403 404 408 409 413 415 422 429 500 503;
     /// How a new key may be refused.
     KeyMade: 400 401 403 408 413 415 422 429 500 503;
+    /// How a new campaign may be refused.
+    CampaignMade: 400 401 403 408 409 413 415 422 429 500 503;
 }
 
 macro_rules! sent {
@@ -101,6 +103,18 @@ sent! {
     NewKeyBody;
     /// The body of `POST /v1/bulk`.
     NewBulk;
+    /// The body of `POST /v1/campaigns`.
+    CampaignBody;
+    /// The steps of a campaign.
+    StepsBody;
+    /// The settings of a workspace or a campaign.
+    SettingsBody;
+    /// The body of a prospect's stop.
+    StopBody;
+    /// The body of `POST /v1/suppressions`.
+    SuppressionsBody;
+    /// The body of `POST /v1/campaigns/{campaign}/prospects`.
+    ProspectLines;
 }
 
 /// The description as it is served, with the routes that there are.

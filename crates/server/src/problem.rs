@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use redeliver_engine::campaign::CampaignError;
 use redeliver_engine::operate::OperateError;
 use redeliver_engine::store::StoreError;
 use serde::Serialize;
@@ -182,6 +183,22 @@ impl From<OperateError> for Problem {
             // The one thing that a store finds unfit here is a message whose route is gone from the config.
             OperateError::Store(StoreError::Unfit(why)) => Self::conflict(why),
             OperateError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<CampaignError> for Problem {
+    fn from(error: CampaignError) -> Self {
+        match error {
+            CampaignError::NoCampaign(_) => Self::not_found(error.to_string()),
+            CampaignError::NotNow(why) => Self::conflict(why.to_string()),
+            CampaignError::Route(why) => Self::conflict(why),
+            CampaignError::Wrong(problems) => Self::invalid(
+                problems.into_iter().map(|wrong| FieldProblem::new(wrong.field, wrong.problem)).collect(),
+            ),
+            // The one thing that a store finds unfit here is a campaign whose route is gone from the config.
+            CampaignError::Store(StoreError::Unfit(why)) => Self::conflict(why),
+            CampaignError::Store(error) => error.into(),
         }
     }
 }

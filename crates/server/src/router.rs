@@ -12,7 +12,10 @@ use tracing::Instrument;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{audit, bulk, dead_letters, health, keys, messages, outbox, routes as ways, stats};
+use crate::api::{
+    audit, bulk, campaigns, dead_letters, health, keys, messages, outbox, routes as ways, senders, stats,
+    suppressions, workspaces,
+};
 use crate::limits::within;
 use crate::metrics::Measured;
 use crate::problem::Problem;
@@ -33,6 +36,23 @@ pub(crate) fn calls() -> OpenApiRouter<Server> {
         .routes(routes!(ways::list))
         .routes(routes!(ways::pause))
         .routes(routes!(ways::resume))
+        .routes(routes!(campaigns::list, campaigns::create))
+        .routes(routes!(campaigns::get))
+        .routes(routes!(campaigns::prospects::enrol))
+        .routes(routes!(campaigns::forecast::forecast))
+        .routes(routes!(campaigns::act::launch))
+        .routes(routes!(campaigns::act::pause))
+        .routes(routes!(campaigns::act::resume))
+        .routes(routes!(campaigns::act::cancel))
+        .routes(routes!(campaigns::act::stop))
+        .routes(routes!(campaigns::schedule::list))
+        .routes(routes!(campaigns::document::list, campaigns::document::schedule))
+        .routes(routes!(workspaces::get, workspaces::put))
+        .routes(routes!(workspaces::quotas))
+        .routes(routes!(suppressions::list, suppressions::add))
+        .routes(routes!(suppressions::remove))
+        .routes(routes!(senders::pause))
+        .routes(routes!(senders::resume))
         .routes(routes!(stats::stats))
         .routes(routes!(dead_letters::list))
         .routes(routes!(bulk::list, bulk::begin))

@@ -101,16 +101,24 @@ impl Stage {
 
     /// The same at a pace at which days pass quickly: the engine looks around once a minute, and not many times a second.
     pub fn at_ease(route: Route, play: impl Fn(&Carrying) -> Act + Send + Sync + 'static) -> Self {
-        let minute = Duration::from_secs(60);
+        Self::at_pace(Duration::from_secs(60), route, play)
+    }
+
+    /// The same at a pace of the story's own: so often does the engine look around.
+    pub fn at_pace(
+        pace: Duration,
+        route: Route,
+        play: impl Fn(&Carrying) -> Act + Send + Sync + 'static,
+    ) -> Self {
         let settings = Settings {
-            poll_interval: 60 * minute,
-            heartbeat: minute,
-            keep_interval: minute,
-            watch_interval: 60 * minute,
-            prune_interval: 60 * minute,
+            poll_interval: 60 * pace,
+            heartbeat: pace,
+            keep_interval: pace,
+            watch_interval: 60 * pace,
+            prune_interval: 60 * pace,
             ..Settings::default()
         };
-        Self::set(Route { lease: 10 * minute, ..route }, Vec::new(), settings, play)
+        Self::set(Route { lease: 10 * pace, ..route }, Vec::new(), settings, play)
     }
 
     /// The same with gates of the story's own.

@@ -48,7 +48,7 @@ impl Wanted {
 
 /// The word for what somebody did; a later version may know more of them.
 pub(crate) fn action(text: &str) -> &'static str {
-    const ACTIONS: [&str; 21] = [
+    const ACTIONS: [&str; 24] = [
         "retry",
         "cancel",
         "dismiss",
@@ -63,6 +63,9 @@ pub(crate) fn action(text: &str) -> &'static str {
         "launch",
         "schedule",
         "stop",
+        "finish",
+        "suppress",
+        "unsuppress",
         "revoke_key",
         "bulk_retry",
         "bulk_cancel",

@@ -4,6 +4,7 @@ mod act;
 mod audit;
 mod bench;
 mod bulk;
+mod campaign;
 mod check;
 mod dead;
 mod demo;
@@ -23,6 +24,7 @@ mod shell;
 mod show;
 mod sink;
 mod stats;
+mod suppressions;
 mod table;
 mod tail;
 mod times;
@@ -55,6 +57,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Routes(command) => routes::run(&command),
+        Command::Campaign(command) => campaign::run(&command),
+        Command::Suppressions(command) => suppressions::run(&command),
         Command::Stats(args) => stats::run(&args),
         Command::Dead(args) => dead::run(&args),
         Command::Bulk(command) => bulk::run(&command),

@@ -38,6 +38,11 @@ impl Answer {
         serde_json::from_slice(&self.body).map_err(|_| self.odd())
     }
 
+    /// Whether it was done, whatever else was answered.
+    pub fn done(&self) -> Result<(), Problem> {
+        if self.status >= 300 { Err(self.problem()) } else { Ok(()) }
+    }
+
     /// The lines of JSON that were answered, unless all of it is one problem.
     pub fn lines(&self) -> Result<Vec<Value>, Problem> {
         if self.status >= 300 {

@@ -32,6 +32,16 @@ impl Request {
         Self { method: Method::POST, ..Self::get(path) }
     }
 
+    /// Asks for something to be as it is sent.
+    pub fn put(path: impl Into<String>) -> Self {
+        Self { method: Method::PUT, ..Self::get(path) }
+    }
+
+    /// Asks for something to be gone.
+    pub fn delete(path: impl Into<String>) -> Self {
+        Self { method: Method::DELETE, ..Self::get(path) }
+    }
+
     /// With these parameters.
     pub fn with(mut self, params: &[(&str, &str)]) -> Self {
         for (name, value) in params {
@@ -51,6 +61,11 @@ impl Request {
     /// With this JSON.
     pub fn json(self, value: &Value) -> Self {
         Self { body: value.to_string().into_bytes(), ..self }.header("content-type", JSON)
+    }
+
+    /// With this CSV.
+    pub fn csv(self, text: Vec<u8>) -> Self {
+        Self { body: text, ..self }.header("content-type", "text/csv")
     }
 
     /// With these lines of JSON.

@@ -2,9 +2,9 @@
 
 use redeliver_core::campaign::{CampaignState, Ledger, Plan};
 use redeliver_core::change::NewRow;
-use redeliver_engine::campaigns::{PartKept, PlanPart};
+use redeliver_engine::campaigns::{PartKept, PlanPart, Unfinished};
 
-use super::{CampaignRig, add, campaign};
+use super::{CampaignRig, add, campaign, prospect};
 use crate::make::{at, id, message, row};
 use crate::store::at_once;
 
@@ -98,4 +98,21 @@ pub async fn messages_are_found_by_their_keys(rig: &dyn CampaignRig) {
     assert_eq!(ids, [Some(id(2)), None, Some(id(1))]);
     assert!(found[0].as_ref().unwrap().message.is_some());
     assert_eq!(rig.campaigns().by_keys("other", vec!["a:b:1".to_owned()]).await.unwrap(), [None]);
+}
+
+/// Whoever tends campaigns finds those that have somebody to plan, and those whose last mail was to go out by now.
+pub async fn what_has_something_left_to_be_done_is_found(rig: &dyn CampaignRig) {
+    for (id, state) in [("c-0", CampaignState::Draft), ("c-1", CampaignState::Running)] {
+        add(rig, campaign(id, state)).await;
+        let left = rig.campaigns().unfinished(at(9)).await.unwrap();
+        assert_eq!(left, [], "without prospects");
+        rig.campaigns().enrol(id, vec![prospect(1), prospect(2)]).await.unwrap();
+    }
+    let found = |is_planned| [Unfinished { id: "c-1".into(), is_planned }];
+    assert_eq!(rig.campaigns().unfinished(at(0)).await.unwrap(), found(false));
+    rig.campaigns().keep_part(part(0, 1, vec![mail(1, "a:b:1")])).await.unwrap();
+    assert_eq!(rig.campaigns().unfinished(at(0)).await.unwrap(), found(false));
+    rig.campaigns().keep_part(part(1, 2, vec![mail(2, "a:b:2")])).await.unwrap();
+    assert_eq!(rig.campaigns().unfinished(at(1)).await.unwrap(), []);
+    assert_eq!(rig.campaigns().unfinished(at(2)).await.unwrap(), found(true));
 }

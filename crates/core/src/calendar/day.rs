@@ -61,7 +61,7 @@ impl Day {
     }
 
     /// Days since 1970-01-01.
-    pub(crate) const fn number(self) -> i64 {
+    pub const fn number(self) -> i64 {
         self.0 as i64
     }
 
@@ -229,8 +229,8 @@ impl FromStr for TimeOfDay {
             is_plain.then(|| part.parse::<u16>().ok()).flatten()
         };
         let read = || {
-            let (hours, minutes) = text.split_once(':')?;
-            let minutes = number(minutes).filter(|minutes| *minutes < 60 && text.len() >= 4)?;
+            let (hours, minutes) = text.split_once(':').filter(|(_, minutes)| minutes.len() == 2)?;
+            let minutes = number(minutes).filter(|minutes| *minutes < 60)?;
             Self::from_minutes(number(hours)? * 60 + minutes)
         };
         read().ok_or_else(|| CalendarError::Unknown(format!("not a time of day such as 09:00: {text:?}")))

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
+use redeliver_core::Name;
 use redeliver_core::campaign::{CampaignAction, CampaignState, StepKey};
 use redeliver_core::change::Audit;
 use redeliver_core::gate::Scope;
 use redeliver_core::operate::Action;
 
 use super::{CampaignError, Scheduling};
-use crate::campaigns::{CampaignChange, CampaignRecord};
+use crate::campaigns::{CampaignChange, CampaignRecord, Suppression};
 use crate::engine::Engine;
 use crate::operate::OperateError;
 use crate::store::StoreError;
 
 /// How often a campaign that keeps changing under our hands is looked at again.
 const LOOKS_MAX: usize = 8;
+/// Reasons to stop a prospect that hold for every campaign of the workspace.
+const SUPPRESSING: [&str; 2] = ["unsubscribed", "bounced"];
 
 impl Engine {
     /// Lets a campaign run, and schedules its mails.
@@ -44,21 +47,25 @@ impl Engine {
         Ok(record)
     }
 
-    /// Stops one prospect: nothing more goes out to them, and what is scheduled is cancelled. Says whether they are there.
+    /// Stops one prospect: nothing more goes out to them, and what is scheduled is cancelled. Says for what they are stopped:
+    /// the first reason stays; `None` if they are not there.
     pub async fn stop_prospect(
         &self,
         id: &str,
         prospect: &str,
         reason: &str,
         actor: &Arc<str>,
-    ) -> Result<bool, CampaignError> {
+    ) -> Result<Option<Name>, CampaignError> {
         let record = self.campaign(id).await?;
         let store = &self.desk(id)?.store;
         let subject = format!("campaign:{id}:{prospect}").into();
         let audit = Audit { actor: actor.clone(), action: "stop", subject, at: self.clock.now() };
         store.stop_prospect(id, prospect, reason, audit).await?;
-        if store.dossier(id, prospect).await?.is_none() {
-            return Ok(false);
+        let Some(dossier) = store.dossier(id, prospect).await? else { return Ok(None) };
+        if SUPPRESSING.contains(&reason) {
+            let address = dossier.prospect.prospect.email.clone();
+            self.suppress(&record.workspace, vec![Suppression { address, reason: reason.into() }], actor)
+                .await?;
         }
         let steps = record.definition.in_order().into_iter().map(|step| step.order);
         let keys = steps.filter_map(|step| StepKey::new(prospect, &record.definition.sequence_id, step).ok());
@@ -70,10 +77,10 @@ impl Engine {
                 Err(OperateError::Store(error)) => return Err(error.into()),
             }
         }
-        Ok(true)
+        Ok(Some(dossier.prospect.stopped_for.unwrap_or_else(|| reason.into())))
     }
 
-    async fn move_campaign(
+    pub(super) async fn move_campaign(
         &self,
         id: &str,
         action: CampaignAction,

@@ -5,24 +5,29 @@ use std::time::Duration;
 
 use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{CampaignState, Follows, MailOf, StepKey, follows};
+use redeliver_core::classify::is_hard_bounce;
 use redeliver_core::email::{Email, message_id};
-use redeliver_core::gate::{GateKey, Scope};
+use redeliver_core::gate::{Closed, GateKey, Scope};
 use redeliver_core::outcome::Until;
 use redeliver_core::quota::{CounterKey, may_have_gone_out};
-use redeliver_core::{Content, Failure, Message, Outcome, State, Timestamp};
+use redeliver_core::{Content, Failure, Message, Name, Outcome, State, Timestamp};
 
 use super::{CampaignError, Desk, Ways};
-use crate::campaigns::{Keyed, ReserveRequest, Reserved};
+use crate::campaigns::{Keyed, ReserveRequest, Reserved, Suppression};
 use crate::engine::Engine;
 use crate::store::StoreError;
 
 /// How soon a mail is looked at again that could not be looked at.
 const SHORT_WAIT: Duration = Duration::from_secs(1);
+/// Why a mail waits whose recipient wants no more.
+const SUPPRESSED: &str = "whoever it is for wants no more";
 /// How soon one that this instance can do nothing with.
 const LONG_WAIT: Duration = Duration::from_secs(60);
 
 /// A mail that may go out now, and what it was counted in.
 pub(crate) struct Prepared {
+    workspace: Name,
+    address: String,
     /// What it says, where that has just been written.
     pub(crate) content: Option<Content>,
     counted: Vec<CounterKey>,
@@ -44,6 +49,14 @@ impl Engine {
             let reason = "this instance knows no campaigns".into();
             return if is_unwritten { Err(Outcome::Deferred { until, reason }) } else { Ok(None) };
         };
+        match self.keep_out(desk, &of, message, now).await {
+            Ok(Some(outcome)) => return Err(outcome),
+            Ok(None) => {}
+            Err(error) => {
+                self.observer.store_failed("looking who wants no more", &error);
+                return Err(deferred(now.plus(SHORT_WAIT), "the store does not answer"));
+            }
+        }
         match look(desk, &of, message, content, now).await {
             Ok(looked) => looked,
             Err(CampaignError::Store(error)) => {
@@ -54,8 +67,34 @@ impl Engine {
         }
     }
 
-    /// Gives back what a mail was counted in, if nothing went out.
+    /// What stands in for the try if whoever a mail is for wants no more: it waits until they are taken off the list.
+    async fn keep_out(
+        &self,
+        desk: &Desk,
+        of: &MailOf,
+        message: &Message,
+        now: Timestamp,
+    ) -> Result<Option<Outcome>, StoreError> {
+        let Some(dossier) = desk.store.dossier(&of.campaign, &of.prospect).await? else { return Ok(None) };
+        if dossier.state == CampaignState::Cancelled || dossier.prospect.stopped_for.is_some() {
+            return Ok(None);
+        }
+        let address = dossier.prospect.prospect.email.to_lowercase();
+        if desk.store.suppressed(&message.workspace, &address).await?.is_none() {
+            return Ok(None);
+        }
+        let key = GateKey::suppression(&message.workspace);
+        self.close(key.clone(), Closed::Paused, SUPPRESSED, now).await?;
+        // Taken off the list before the gate was closed, nobody would open it any more.
+        match desk.store.suppressed(&message.workspace, &address).await? {
+            Some(_) => Ok(Some(Outcome::Deferred { until: Until::Opens(key), reason: SUPPRESSED.into() })),
+            None => Ok(None),
+        }
+    }
+
+    /// Gives back what a mail was counted in, if nothing went out; and writes down who can't be reached at all.
     pub(crate) async fn account(&self, prepared: &Prepared, outcome: &Outcome) {
+        self.note_bounce(prepared, outcome).await;
         let Some(desk) = self.desk.as_ref().filter(|_| !may_have_gone_out(outcome)) else { return };
         if prepared.counted.is_empty() {
             return;
@@ -63,6 +102,19 @@ impl Engine {
         // What can't be given back stays counted: a day may end below its quota, and never above.
         if let Err(error) = desk.store.give_back(prepared.counted.clone()).await {
             self.observer.store_failed("giving back a quota", &error);
+        }
+    }
+}
+
+impl Engine {
+    async fn note_bounce(&self, prepared: &Prepared, outcome: &Outcome) {
+        let Outcome::Refused(failure) = outcome else { return };
+        let Some(desk) = self.desk.as_ref().filter(|_| is_hard_bounce(failure)) else { return };
+        let bounced = Suppression { address: prepared.address.clone(), reason: "bounced".into() };
+        let now = self.clock.now();
+        // What can't be written down is found out again with the next mail.
+        if let Err(error) = desk.store.suppress(&prepared.workspace, vec![bounced], now, None).await {
+            self.observer.store_failed("writing down who can't be reached", &error);
         }
     }
 }
@@ -121,7 +173,8 @@ async fn look(
     let (not_before, reason) = match desk.store.reserve(request).await? {
         Reserved::Yes => {
             let counted = allowances.into_iter().map(|allowance| allowance.key).collect();
-            return Ok(Ok(Some(Prepared { content: written, counted })));
+            let (workspace, address) = (message.workspace.clone(), prospect.email.to_lowercase());
+            return Ok(Ok(Some(Prepared { workspace, address, content: written, counted })));
         }
         Reserved::Busy(free_at) => (free_at, "its sender has just sent another".to_owned()),
         Reserved::Full(index) => {

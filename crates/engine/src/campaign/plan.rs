@@ -1,6 +1,10 @@
 //! Turns a campaign into messages, a part at a time: each part is kept together with the plan up to there, if nobody else
 //! has planned anything meanwhile. Whoever breaks off goes on where the last part ended.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
+use futures_util::future::join;
 use redeliver_core::accept::{NewMessage, admit};
 use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{
@@ -16,6 +20,8 @@ use crate::engine::Engine;
 
 /// Prospects in one part.
 const PART_PROSPECTS_MAX: usize = 1_000;
+/// Prospects that are planned before others have a turn.
+const TURN_PROSPECTS_MAX: usize = 25;
 /// Errors that are told one by one.
 const ERRORS_TOLD_MAX: usize = 1_000;
 
@@ -30,6 +36,15 @@ pub struct Scheduling {
     pub errors: Vec<String>,
 }
 
+/// What whoever plans does when somebody else has planned something meanwhile.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum OnRival {
+    /// Looks again, and goes on.
+    GoOn,
+    /// Leaves it to them.
+    Yield,
+}
+
 /// A plan in the making, as it was read.
 struct Drawing {
     record: CampaignRecord,
@@ -39,41 +54,64 @@ struct Drawing {
     version: u64,
 }
 
+/// A part of a plan, and what could not be planned of it.
+struct Drawn {
+    part: PlanPart,
+    errors: Vec<String>,
+}
+
 impl Engine {
     pub(super) fn desk(&self, id: &str) -> Result<&Desk, CampaignError> {
         self.desk.as_ref().ok_or_else(|| CampaignError::NoCampaign(id.to_owned()))
     }
 
-    /// Schedules every mail of a running campaign that is not scheduled yet. Any number may do so at once.
+    /// Schedules every mail of a running campaign that is not scheduled yet. Any number may do so at once; in one process,
+    /// whoever comes second waits for the first.
     pub async fn schedule(&self, id: &str) -> Result<Scheduling, CampaignError> {
+        self.schedule_unless(id, OnRival::GoOn).await
+    }
+
+    pub(super) async fn schedule_unless(
+        &self,
+        id: &str,
+        on_rival: OnRival,
+    ) -> Result<Scheduling, CampaignError> {
         let desk = self.desk(id)?;
+        let record = self.campaign(id).await?;
+        let planning = desk.planning(&record.workspace);
+        let _alone = planning.lock().await;
         let mut told = Scheduling::default();
         'looking: loop {
             let mut drawing = self.draw(desk, id).await?;
             drawing.record.state.after(CampaignAction::Schedule)?;
+            if drawing.record.state == CampaignState::Done
+                && drawing.planner.state().after < drawing.record.prospects
+            {
+                self.move_campaign(id, CampaignAction::Schedule, &"redeliver".into()).await?;
+            }
             let route = self.route_of(&drawing.ways.campaign.route)?;
-            loop {
-                let after = drawing.planner.state().after;
-                let prospects = desk.store.prospects(id, after, PART_PROSPECTS_MAX).await?;
-                if prospects.is_empty() {
-                    // What is there and was not scheduled here was scheduled before, or by somebody else.
-                    let record = self.campaign(id).await?;
-                    told.skipped += record.scheduled.saturating_sub(told.scheduled);
-                    return Ok(told);
-                }
-                let (rows, errors) = drawing.part(route, &prospects, self);
-                let mails = rows.len() as u64;
-                match desk.store.keep_part(drawing.finish_part(rows)).await? {
+            let mut next = drawing.next_part(desk, route, self).await?;
+            while let Some(Drawn { part, errors }) = next {
+                let mails = part.rows.len() as u64;
+                // While the store keeps one part, the next one is drawn: it is worth nothing unless this one is kept.
+                let (kept, following) =
+                    join(desk.store.keep_part(part), drawing.next_part(desk, route, self)).await;
+                match kept? {
+                    PartKept::Superseded if on_rival == OnRival::Yield => return Ok(told),
                     PartKept::Superseded => continue 'looking,
                     PartKept::Kept(new) => {
                         told.scheduled += new;
                         told.skipped += mails - new;
                         told.note(errors);
-                        drawing.version += 1;
                         self.wake_all();
                     }
                 }
+                next = following?;
             }
+            // What is there and was not scheduled here was scheduled before, or by somebody else.
+            let record = self.campaign(id).await?;
+            told.skipped += record.scheduled.saturating_sub(told.scheduled);
+            return Ok(told);
         }
     }
 
@@ -126,6 +164,29 @@ impl Engine {
 }
 
 impl Drawing {
+    /// The next part of the plan; `None` if nobody is left to be planned.
+    async fn next_part(
+        &mut self,
+        desk: &Desk,
+        route: &Route,
+        engine: &Engine,
+    ) -> Result<Option<Drawn>, CampaignError> {
+        let after = self.planner.state().after;
+        let prospects = desk.store.prospects(&self.record.id, after, PART_PROSPECTS_MAX).await?;
+        if prospects.is_empty() {
+            return Ok(None);
+        }
+        let (mut rows, mut errors) = (Vec::new(), Vec::new());
+        for some in prospects.chunks(TURN_PROSPECTS_MAX) {
+            let (more_rows, more_errors) = self.part(route, some, engine);
+            rows.extend(more_rows);
+            errors.extend(more_errors);
+            // Whoever has the part before this one kept has a turn, too.
+            turn().await;
+        }
+        Ok(Some(Drawn { part: self.finish_part(rows), errors }))
+    }
+
     /// The mails of some prospects, and what is wrong with the others.
     fn part(
         &mut self,
@@ -192,10 +253,11 @@ impl Drawing {
     fn finish_part(&mut self, rows: Vec<NewRow>) -> PlanPart {
         let last = rows.iter().map(|row| row.message.due_at).max();
         self.record.last_at = self.record.last_at.max(last);
+        self.version += 1;
         PlanPart {
             campaign: self.record.id.clone(),
             workspace: self.record.workspace.clone(),
-            expected_version: self.version,
+            expected_version: self.version - 1,
             ledger: Ledger::new(&self.rules, self.planner.state().clone()),
             last_at: self.record.last_at,
             rows,
@@ -208,6 +270,19 @@ impl Scheduling {
         let room = ERRORS_TOLD_MAX.saturating_sub(self.errors.len());
         self.errors.extend(errors.into_iter().take(room));
     }
+}
+
+/// Lets others have a turn.
+async fn turn() {
+    let mut is_over = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut is_over, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 fn zone_of(record: &ProspectRecord) -> Option<Zone> {

@@ -12,7 +12,7 @@ use super::MemoryStore;
 use super::rows::Rows;
 use crate::campaigns::{
     CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, ProspectRecord,
-    ReserveRequest, Reserved, Used, WorkspaceRecord,
+    ReserveRequest, Reserved, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use crate::store::{Inserted, StoreError};
 use redeliver_core::Timestamp;
@@ -28,6 +28,8 @@ pub(super) struct Desk {
     positions: BTreeMap<(Name, String), u64>,
     counters: BTreeMap<CounterKey, u64>,
     free_at: BTreeMap<(Name, Name), Timestamp>,
+    /// Why and since when, by workspace and address.
+    suppressions: BTreeMap<(Name, String), (Name, Timestamp)>,
 }
 
 impl Desk {
@@ -136,6 +138,17 @@ impl Campaigns for MemoryStore {
         Ok(own.cloned().collect())
     }
 
+    async fn unfinished(&self, now: Timestamp) -> Result<Vec<Unfinished>, StoreError> {
+        let all = self.lock();
+        let running = all.desk.campaigns.values().filter(|record| record.state == CampaignState::Running);
+        let left = running.filter_map(|record| {
+            let is_planned = record.ledger.plan.after >= record.prospects;
+            let is_over = record.prospects > 0 && record.last_at.is_none_or(|last| last <= now);
+            (!is_planned || is_over).then(|| Unfinished { id: record.id.clone(), is_planned })
+        });
+        Ok(left.collect())
+    }
+
     async fn move_campaign(&self, change: CampaignChange) -> Result<bool, StoreError> {
         let mut all = self.lock();
         let found = all.desk.campaigns.get_mut(&change.id);
@@ -227,6 +240,56 @@ impl Campaigns for MemoryStore {
             }
         }
         Ok(())
+    }
+
+    async fn suppress(
+        &self,
+        workspace: &str,
+        addresses: Vec<Suppression>,
+        at: Timestamp,
+        audit: Option<Audit>,
+    ) -> Result<u64, StoreError> {
+        let mut all = self.lock();
+        let before = all.desk.suppressions.len();
+        for Suppression { address, reason } in addresses {
+            all.desk.suppressions.entry((workspace.into(), address)).or_insert((reason, at));
+        }
+        let new = all.desk.suppressions.len() - before;
+        audit.into_iter().for_each(|audit| all.note_deed(audit));
+        Ok(new as u64)
+    }
+
+    async fn unsuppress(&self, workspace: &str, address: &str, audit: Audit) -> Result<bool, StoreError> {
+        let mut all = self.lock();
+        let was_there = all.desk.suppressions.remove(&(workspace.into(), address.to_owned())).is_some();
+        if was_there {
+            all.note_deed(audit);
+        }
+        Ok(was_there)
+    }
+
+    async fn suppressed(&self, workspace: &str, address: &str) -> Result<Option<Name>, StoreError> {
+        let all = self.lock();
+        let found = all.desk.suppressions.get(&(workspace.into(), address.to_owned()));
+        Ok(found.map(|(reason, _)| reason.clone()))
+    }
+
+    async fn suppressions(
+        &self,
+        workspace: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(Suppression, Timestamp)>, StoreError> {
+        let all = self.lock();
+        let own = all
+            .desk
+            .suppressions
+            .iter()
+            .filter(|((whose, address), _)| &**whose == workspace && address.as_str() > after);
+        let view = |((_, address), (reason, since)): (&(Name, String), &(Name, Timestamp))| {
+            (Suppression { address: address.clone(), reason: reason.clone() }, *since)
+        };
+        Ok(own.map(view).take(limit).collect())
     }
 
     async fn used_on(&self, workspace: &str, day: i64) -> Result<Vec<Used>, StoreError> {

@@ -6,7 +6,7 @@ pub mod path;
 pub mod query;
 
 pub use json::Fields;
-pub use path::{Id, Segment};
+pub use path::{Id, Pair, Segment};
 pub use query::Params;
 
 /// What is wrong about a name that nobody knows: the near one, or all that are known.

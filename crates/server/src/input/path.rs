@@ -10,6 +10,10 @@ use crate::problem::Problem;
 #[derive(Debug)]
 pub struct Segment(pub String);
 
+/// The two variable parts of a path, whatever they are.
+#[derive(Debug)]
+pub struct Pair(pub String, pub String);
+
 /// A message's id. What can't be one is simply not found.
 #[derive(Debug)]
 pub struct Id(pub MessageId);
@@ -20,6 +24,17 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Path::<String>::from_request_parts(parts, state).await {
             Ok(Path(text)) => Ok(Self(text)),
+            Err(_) => Err(Problem::not_found("nothing has such a name")),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Pair {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<(String, String)>::from_request_parts(parts, state).await {
+            Ok(Path((first, second))) => Ok(Self(first, second)),
             Err(_) => Err(Problem::not_found("nothing has such a name")),
         }
     }

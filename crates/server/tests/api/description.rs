@@ -64,7 +64,7 @@ async fn the_document_is_whole() {
     }
     assert_eq!(
         document["components"]["schemas"]["NewMessage"]["properties"]["route"]["enum"],
-        serde_json::json!(["email", "sms"])
+        serde_json::json!(["campaign", "email", "sms"])
     );
 }
 

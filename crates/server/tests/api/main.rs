@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
 
 mod bulk;
+mod campaigns;
 mod description;
 mod keys;
 mod limits;

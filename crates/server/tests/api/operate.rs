@@ -85,7 +85,7 @@ async fn a_paused_route_says_so_and_its_messages_wait_for_it() {
     let routes = rig.get("/v1/routes").await.json();
     assert_eq!(
         routes["items"].as_array().unwrap().iter().map(|route| &route["paused"]).collect::<Vec<_>>(),
-        [&json!(true), &json!(false)]
+        [&json!(false), &json!(true), &json!(false)]
     );
     assert_eq!(rig.post("/v1/routes/email/resume", "").await.json()["paused"], false);
     rig.until(&id, "delivered").await;

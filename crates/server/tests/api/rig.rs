@@ -100,8 +100,11 @@ impl Rig {
         };
         let store = Arc::new(MemoryStore::new());
         let clock = WallClock::new(Timestamp::default());
-        let lines = vec![line("email"), line("sms")];
+        let mut campaign = line("campaign");
+        campaign.route.key_retention = None;
+        let lines = vec![line("email"), line("sms"), campaign];
         let engine = Engine::new(store.clone(), clock, Arc::new(Silence), Settings::default(), lines);
+        let engine = engine.with_campaigns(store.clone());
         let server = Server::new(
             Arc::new(engine),
             store.clone(),

@@ -9,7 +9,14 @@ use redeliver_server::limits::Limits;
 use crate::rig::Rig;
 
 fn path(route: &str, id: &str) -> String {
-    route.replace("{id}", id).replace("{name}", "email").replace("{bulk}", "none")
+    let named = [("{id}", id), ("{name}", "email"), ("{campaign}", "c"), ("{prospect}", "p")];
+    let named = named.into_iter().chain([
+        ("{bulk}", "none"),
+        ("{workspace}", "acme"),
+        ("{address}", "a"),
+        ("{sender}", "a"),
+    ]);
+    named.fold(route.to_owned(), |path, (name, value)| path.replace(name, value))
 }
 
 #[tokio::test]

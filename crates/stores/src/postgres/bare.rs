@@ -14,6 +14,8 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
+use crate::encode::to_text;
+
 use super::errors::{Fault, OpenError, open_error, own};
 use super::open::Address;
 use super::rows::get;
@@ -76,6 +78,12 @@ impl Bare {
     /// Copies rows in, in one transaction.
     pub async fn insert(&mut self, rows: &[NewRow]) -> Done<()> {
         let copied = copy(&mut self.workers[0], rows).await;
+        self.told(copied)
+    }
+
+    /// Copies a campaign's mails in with their keys, in one transaction.
+    pub async fn insert_mails(&mut self, rows: &[NewRow]) -> Done<()> {
+        let copied = copy_mails(&mut self.workers[0], rows).await;
         self.told(copied)
     }
 
@@ -188,6 +196,90 @@ async fn copy(db: &mut Client, rows: &[NewRow]) -> Result<(), Fault> {
             &&*message.route,
             &(message.lane as i16),
         ];
+        writer.as_mut().write(&values).await?;
+    }
+    writer.finish().await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn copy_mails(db: &mut Client, rows: &[NewRow]) -> Result<(), Fault> {
+    let transaction = db.transaction().await?;
+    let types = [
+        Type::UUID,
+        Type::TEXT,
+        Type::TEXT,
+        Type::INT2,
+        Type::INT2,
+        Type::INT8,
+        Type::INT8,
+        Type::INT8,
+        Type::INT4,
+        Type::INT4,
+        Type::BOOL,
+        Type::INT8,
+        Type::INT8,
+        Type::INT4,
+        Type::INT4,
+        Type::INT4,
+        Type::INT4,
+        Type::BOOL,
+        Type::TEXT,
+    ];
+    let sink = transaction.copy_in(include_str!("bare/copy_mails.sql")).await?;
+    let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+    for NewRow { message, .. } in rows {
+        let due_at = message.due_at.as_ms();
+        let (scheduled, created) = (message.scheduled_for.as_ms(), message.created_at.as_ms());
+        let values: [&(dyn ToSql + Sync); 19] = [
+            &own(&message.id),
+            &&*message.workspace,
+            &&*message.route,
+            &(message.lane as i16),
+            &0_i16,
+            &due_at,
+            &due_at,
+            &(message.fence as i64),
+            &0_i32,
+            &0_i32,
+            &false,
+            &scheduled,
+            &created,
+            &0_i32,
+            &0_i32,
+            &0_i32,
+            &0_i32,
+            &false,
+            &message.key.as_deref(),
+        ];
+        writer.as_mut().write(&values).await?;
+    }
+    writer.finish().await?;
+    let types = [Type::UUID, Type::TEXT, Type::TEXT, Type::BYTEA, Type::TEXT, Type::TEXT, Type::INT2];
+    let sink = transaction.copy_in(include_str!("bare/copy_mail_contents.sql")).await?;
+    let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+    for row in rows {
+        let (ContentSource::Given(content), message) = (&row.content, &row.message) else { continue };
+        let attributes = to_text("attributes", &content.attributes)?;
+        let values: [&(dyn ToSql + Sync); 7] = [
+            &own(&message.id),
+            &attributes,
+            &content.content_type.as_deref(),
+            &&*content.bytes,
+            &&*message.workspace,
+            &&*message.route,
+            &(message.lane as i16),
+        ];
+        writer.as_mut().write(&values).await?;
+    }
+    writer.finish().await?;
+    let types = [Type::TEXT, Type::TEXT, Type::UUID, Type::BYTEA];
+    let sink = transaction.copy_in(include_str!("bare/copy_keys.sql")).await?;
+    let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+    for row in rows {
+        let hash = row.hash.as_ref().map(|hash| &hash.0[..]);
+        let values: [&(dyn ToSql + Sync); 4] =
+            [&row.message.key.as_deref(), &&*row.message.workspace, &own(&row.message.id), &hash];
         writer.as_mut().write(&values).await?;
     }
     writer.finish().await?;

@@ -9,7 +9,7 @@ use redeliver_core::quota::{CounterKey, Whose};
 use redeliver_core::{Name, Timestamp};
 use redeliver_engine::campaigns::{
     CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, ProspectRecord,
-    ReserveRequest, Reserved, Used, WorkspaceRecord,
+    ReserveRequest, Reserved, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use redeliver_engine::store::{Inserted, StoreError};
 use tokio_postgres::types::{ToSql, Type};
@@ -22,6 +22,7 @@ use super::connections::ask;
 use super::errors::{Fault, odd};
 use super::insert::insert_all;
 use super::rows::{get, id, number, text, text_if_any, time, time_if_any};
+use super::suppressions::{suppress, suppressed, suppressions, unsuppress};
 use super::{limit, read};
 use crate::encode::{campaign_state, from_text, to_text};
 
@@ -51,6 +52,10 @@ impl Campaigns for Postgres {
 
     async fn campaigns(&self, workspace: &str) -> Result<Vec<CampaignRecord>, StoreError> {
         ask!(self, |db| campaigns(db, include_str!("sql/campaigns.sql"), workspace))
+    }
+
+    async fn unfinished(&self, now: Timestamp) -> Result<Vec<Unfinished>, StoreError> {
+        ask!(self, |db| unfinished(db, now))
     }
 
     async fn move_campaign(&self, change: CampaignChange) -> Result<bool, StoreError> {
@@ -102,6 +107,33 @@ impl Campaigns for Postgres {
 
     async fn give_back(&self, keys: Vec<CounterKey>) -> Result<(), StoreError> {
         ask!(self, |db| give_back(db, &keys))
+    }
+
+    async fn suppress(
+        &self,
+        workspace: &str,
+        addresses: Vec<Suppression>,
+        at: Timestamp,
+        audit: Option<Audit>,
+    ) -> Result<u64, StoreError> {
+        ask!(self, |db| suppress(db, workspace, &addresses, at, audit.as_ref()))
+    }
+
+    async fn unsuppress(&self, workspace: &str, address: &str, audit: Audit) -> Result<bool, StoreError> {
+        ask!(self, |db| unsuppress(db, workspace, address, &audit))
+    }
+
+    async fn suppressed(&self, workspace: &str, address: &str) -> Result<Option<Name>, StoreError> {
+        ask!(self, |db| suppressed(db, workspace, address))
+    }
+
+    async fn suppressions(
+        &self,
+        workspace: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(Suppression, Timestamp)>, StoreError> {
+        ask!(self, |db| suppressions(db, workspace, after, limit))
     }
 
     async fn used_on(&self, workspace: &str, day: i64) -> Result<Vec<Used>, StoreError> {
@@ -178,6 +210,12 @@ async fn campaigns(db: &Client, sql: &str, name: &str) -> Result<Vec<CampaignRec
         })
     };
     found.iter().map(record).collect()
+}
+
+async fn unfinished(db: &Client, now: Timestamp) -> Result<Vec<Unfinished>, Fault> {
+    let params = [(&now.as_ms() as _, Type::INT8)];
+    let found = db.query_typed(include_str!("sql/unfinished.sql"), &params).await?;
+    found.iter().map(|row| Ok(Unfinished { id: text(row, 0)?, is_planned: get(row, 1)? })).collect()
 }
 
 async fn move_campaign(db: &mut Client, change: &CampaignChange) -> Result<bool, Fault> {
@@ -410,6 +448,6 @@ fn prospect(row: &Row) -> Result<ProspectRecord, Fault> {
 }
 
 /// Whether it can be a text of the database: none has a NUL in it, and so nothing is called by it.
-fn is_text(name: &str) -> bool {
+pub(super) fn is_text(name: &str) -> bool {
     !name.contains('\0')
 }

@@ -16,12 +16,13 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") },
     Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
     Migration { number: 3, name: "notes", sql: include_str!("migrations/0003_notes.sql") },
     Migration { number: 4, name: "bulks", sql: include_str!("migrations/0004_bulks.sql") },
     Migration { number: 5, name: "campaigns", sql: include_str!("migrations/0005_campaigns.sql") },
+    Migration { number: 6, name: "suppressions", sql: include_str!("migrations/0006_suppressions.sql") },
 ];
 
 /// Takes the steps that the database hasn't taken yet. Says how many.

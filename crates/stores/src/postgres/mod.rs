@@ -28,6 +28,7 @@ mod plans;
 mod prune;
 mod read;
 mod rows;
+mod suppressions;
 pub mod table;
 mod tls;
 mod url;

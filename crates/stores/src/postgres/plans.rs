@@ -119,6 +119,9 @@ fn types_of(sql: &str, count: usize) -> Vec<&'static str> {
     if sql.contains("said (key, place)") {
         return vec!["text", "text[]"];
     }
+    if sql.contains("said (address, reason)") {
+        return vec!["text", "text[]", "text[]", "int8"];
+    }
     let arrays: Vec<&'static str> = if sql.contains("revives") {
         message().chain("text text bytea text bytea bytea bool".split(' ')).collect()
     } else if sql.contains("bytes, hash, place") {

@@ -1,13 +1,13 @@
 //! Campaigns: what they are, whom they write to, what of them has been planned, and how much of each quota is used.
 
 use async_trait::async_trait;
-use redeliver_core::Name;
 use redeliver_core::campaign::{Prospect, Settings};
 use redeliver_core::change::Audit;
 use redeliver_core::quota::{CounterKey, Whose};
+use redeliver_core::{Name, Timestamp};
 use redeliver_engine::campaigns::{
     CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, ProspectRecord,
-    ReserveRequest, Reserved, Used, WorkspaceRecord,
+    ReserveRequest, Reserved, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use redeliver_engine::store::{Inserted, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -16,6 +16,7 @@ use super::apply::write_audit;
 use super::errors::Fault;
 use super::insert::insert;
 use super::rows::{id, number, text, time, time_if_any};
+use super::suppressions::{suppress, suppressed, suppressions, unsuppress};
 use super::{Runs, SqliteOn, limit, read};
 use crate::encode::{campaign_state, from_text, to_text};
 
@@ -47,6 +48,10 @@ impl<R: Runs> Campaigns for SqliteOn<R> {
     async fn campaigns(&self, workspace: &str) -> Result<Vec<CampaignRecord>, StoreError> {
         let workspace = workspace.to_owned();
         self.runs.read(move |db| campaigns(db, include_str!("sql/campaigns.sql"), &workspace)).await
+    }
+
+    async fn unfinished(&self, now: Timestamp) -> Result<Vec<Unfinished>, StoreError> {
+        self.runs.read(move |db| unfinished(db, now)).await
     }
 
     async fn move_campaign(&self, change: CampaignChange) -> Result<bool, StoreError> {
@@ -99,6 +104,38 @@ impl<R: Runs> Campaigns for SqliteOn<R> {
 
     async fn give_back(&self, keys: Vec<CounterKey>) -> Result<(), StoreError> {
         self.runs.write(1, move |db| give_back(db, &keys)).await
+    }
+
+    async fn suppress(
+        &self,
+        workspace: &str,
+        addresses: Vec<Suppression>,
+        at: Timestamp,
+        audit: Option<Audit>,
+    ) -> Result<u64, StoreError> {
+        let workspace = workspace.to_owned();
+        let write = move |db: &Connection| suppress(db, &workspace, &addresses, at, audit.as_ref());
+        self.runs.write(1, write).await
+    }
+
+    async fn unsuppress(&self, workspace: &str, address: &str, audit: Audit) -> Result<bool, StoreError> {
+        let [workspace, address] = [workspace, address].map(str::to_owned);
+        self.runs.write(1, move |db| unsuppress(db, &workspace, &address, &audit)).await
+    }
+
+    async fn suppressed(&self, workspace: &str, address: &str) -> Result<Option<Name>, StoreError> {
+        let [workspace, address] = [workspace, address].map(str::to_owned);
+        self.runs.read(move |db| suppressed(db, &workspace, &address)).await
+    }
+
+    async fn suppressions(
+        &self,
+        workspace: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(Suppression, Timestamp)>, StoreError> {
+        let [workspace, after] = [workspace, after].map(str::to_owned);
+        self.runs.read(move |db| suppressions(db, &workspace, &after, limit)).await
     }
 
     async fn used_on(&self, workspace: &str, day: i64) -> Result<Vec<Used>, StoreError> {
@@ -163,6 +200,16 @@ fn campaigns(db: &Connection, sql: &str, name: &str) -> Result<Vec<CampaignRecor
     Ok(records)
 }
 
+fn unfinished(db: &Connection, now: Timestamp) -> Result<Vec<Unfinished>, Fault> {
+    let mut get = db.prepare_cached(include_str!("sql/unfinished.sql"))?;
+    let mut found = get.query([now.as_ms()])?;
+    let mut left = Vec::new();
+    while let Some(row) = found.next()? {
+        left.push(Unfinished { id: text(row, 0)?.unwrap_or_default(), is_planned: row.get(1)? });
+    }
+    Ok(left)
+}
+
 fn move_campaign(db: &Connection, change: &CampaignChange) -> Result<bool, Fault> {
     let mut update = db.prepare_cached(include_str!("sql/move_campaign.sql"))?;
     let moved = update.execute(params![&*change.id, change.from.name(), change.to.name()])? == 1;
@@ -196,7 +243,8 @@ fn prospects(
     count_max: usize,
 ) -> Result<Vec<ProspectRecord>, Fault> {
     let mut get = db.prepare_cached(include_str!("sql/prospects.sql"))?;
-    let mut found = get.query(params![campaign, after as i64, limit(count_max)])?;
+    let mut found =
+        get.query(params![campaign, i64::try_from(after).unwrap_or(i64::MAX), limit(count_max)])?;
     let mut records = Vec::new();
     while let Some(row) = found.next()? {
         records.push(prospect(row)?);
@@ -257,7 +305,7 @@ fn reserve(db: &Connection, request: &ReserveRequest) -> Result<Reserved, Fault>
     let sender = params![&*request.workspace, &*request.sender];
     let free_at = get.query_row(sender, |row| row.get::<_, i64>(0)).optional()?;
     if let Some(free_at) = free_at.filter(|free_at| *free_at > request.now.as_ms()) {
-        return Ok(Reserved::Busy(redeliver_core::Timestamp::from_ms(free_at)));
+        return Ok(Reserved::Busy(Timestamp::from_ms(free_at)));
     }
     let mut count = db.prepare_cached(include_str!("sql/quota.sql"))?;
     for (index, allowance) in request.allowances.iter().enumerate() {

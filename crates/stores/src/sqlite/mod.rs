@@ -29,6 +29,7 @@ mod prune;
 mod read;
 mod reader;
 mod rows;
+mod suppressions;
 pub mod table;
 mod threads;
 mod writer;

@@ -8,6 +8,7 @@ use redeliver_core::Timestamp;
 use redeliver_engine::intake::Sink;
 use redeliver_stores::postgres::bare::Bare;
 
+use super::campaign::campaign;
 use super::carrier::Carrier;
 use super::ceiling::Ceiling;
 use super::http::accept_http;
@@ -63,6 +64,10 @@ pub(super) async fn run(args: &BenchArgs, place: &Place, report: &mut Report) ->
     }
     if wanted("pages") {
         pages(args.backlog, place, report).await?;
+    }
+    // Only if it is asked for: it is a campaign's figure, and no message's.
+    if args.only.iter().any(|only| only == "campaign") {
+        campaign(args.backlog, place, report).await?;
     }
     Ok(())
 }

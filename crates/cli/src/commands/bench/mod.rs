@@ -1,6 +1,7 @@
 //! `redeliver bench`: how fast this machine and this store are, beside what the bare store can do in the same run.
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 
+mod campaign;
 mod carrier;
 mod ceiling;
 mod http;

@@ -9,6 +9,7 @@ use anyhow::Context;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Content, Name, Policy, Route, Timestamp};
+use redeliver_engine::campaigns::Campaigns;
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::emit::Silence;
 use redeliver_engine::intake::Sink;
@@ -151,14 +152,20 @@ impl Rig {
 
     /// An engine with a route of the job's own.
     pub(super) fn on(opened: Opened, carrier: Arc<Carrier>, route: Route) -> anyhow::Result<Self> {
-        let Opened { store, clock } = opened;
-        let transports: HashMap<Name, Arc<dyn Transport>> =
-            HashMap::from([("bench".into(), Arc::clone(&carrier) as Arc<dyn Transport>)]);
-        let line = Line::new(route, &transports, Vec::new())
-            .map_err(|name| anyhow::anyhow!("the benchmark has no transport {name}"))?;
-        let settings = Settings { claim_batch_max: BATCH, ..Settings::default() };
-        let engine = Arc::new(Engine::new(store, clock, Arc::new(Silence), settings, vec![line]));
+        let engine = Arc::new(engine(opened, &carrier, route)?);
         Ok(Self { engine, carrier })
+    }
+
+    /// An engine that knows campaigns, with a route of the job's own.
+    pub(super) fn for_campaigns(
+        opened: Opened,
+        carrier: Carrier,
+        route: Route,
+        campaigns: Arc<dyn Campaigns>,
+    ) -> anyhow::Result<Self> {
+        let carrier = Arc::new(carrier);
+        let engine = engine(opened, &carrier, route)?.with_campaigns(campaigns);
+        Ok(Self { engine: Arc::new(engine), carrier })
     }
 
     /// Accepts `count` messages in batches, each due at what `due_at` says of its number.
@@ -196,6 +203,16 @@ impl Rig {
         let (driven, ()) = tokio::join!(drive(&self.engine, &stopper, stop), wait);
         driven
     }
+}
+
+fn engine(opened: Opened, carrier: &Arc<Carrier>, route: Route) -> anyhow::Result<Engine> {
+    let Opened { store, clock } = opened;
+    let transports: HashMap<Name, Arc<dyn Transport>> =
+        HashMap::from([("bench".into(), Arc::clone(carrier) as Arc<dyn Transport>)]);
+    let line = Line::new(route, &transports, Vec::new())
+        .map_err(|name| anyhow::anyhow!("the benchmark has no transport {name}"))?;
+    let settings = Settings { claim_batch_max: BATCH, ..Settings::default() };
+    Ok(Engine::new(store, clock, Arc::new(Silence), settings, vec![line]))
 }
 
 /// A message of the benchmark.

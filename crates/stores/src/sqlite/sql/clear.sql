@@ -14,3 +14,4 @@ DELETE FROM redeliver_campaigns;
 DELETE FROM redeliver_prospects;
 DELETE FROM redeliver_quotas;
 DELETE FROM redeliver_senders;
+DELETE FROM redeliver_suppressions;

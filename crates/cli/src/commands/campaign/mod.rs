@@ -1,0 +1,211 @@
+//! `redeliver campaign`: steps for prospects, from their draft to their end.
+
+mod import;
+mod launch;
+
+use std::path::Path;
+
+use redeliver_core::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::times::Times;
+use super::{print, show};
+use crate::args::{CampaignArgs, CampaignCommand, OutputArgs, ReachArgs};
+use crate::exit::Usage;
+use crate::reach::{self, Missing, Reach, Request, segment};
+
+/// A campaign as the API tells it.
+#[derive(Deserialize)]
+pub(super) struct Campaign {
+    id: String,
+    name: String,
+    state: String,
+    prospects: u64,
+    planned: u64,
+    scheduled: u64,
+    last_at: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+struct Mail {
+    key: String,
+    step: u32,
+    prospect_id: String,
+    scheduled_for: Option<Timestamp>,
+    due_at: Option<Timestamp>,
+    status: String,
+}
+
+/// Mails of one page, as many as the API gives at once.
+const PAGE_LEN_MAX: u64 = 500;
+
+pub(super) fn run(command: &CampaignCommand) -> anyhow::Result<()> {
+    match command {
+        CampaignCommand::Create { file, json, reach } => create(file, *json, reach),
+        CampaignCommand::List { workspace, output, reach } => list(workspace.as_deref(), *output, reach),
+        CampaignCommand::Show(args) => look(args, Request::get(path(&args.id, ""))),
+        CampaignCommand::Import { id, file, reach } => import::run(id, file, reach),
+        CampaignCommand::Forecast(args) => forecast(args),
+        CampaignCommand::Launch(args) => launch::run(args),
+        CampaignCommand::Pause(args) => look(args, Request::post(path(&args.id, "/pause"))),
+        CampaignCommand::Resume(args) => look(args, Request::post(path(&args.id, "/resume"))),
+        CampaignCommand::Cancel(args) => look(args, Request::post(path(&args.id, "/cancel"))),
+        CampaignCommand::Stop { id, prospect, reason, reach } => stop(id, prospect, reason, reach),
+        CampaignCommand::Schedule { id, limit, output, reach } => schedule(id, *limit, *output, reach),
+        CampaignCommand::Settings { file, workspace, reach } => settings(file.as_deref(), workspace, reach),
+    }
+}
+
+/// The path of something about a campaign.
+fn path(id: &str, what: &str) -> String {
+    format!("/v1/campaigns/{}{what}", segment(id))
+}
+
+fn create(file: &Path, json: bool, reach: &ReachArgs) -> anyhow::Result<()> {
+    let written = read_json(file)?;
+    reach::run(async {
+        let reach = Reach::open(reach, Missing::Make).await?;
+        let made = reach.json(Request::post("/v1/campaigns").json(&written)).await?;
+        print(&if json { format!("{made}\n") } else { format!("{}\n", made["id"].as_str().unwrap_or("?")) })
+    })
+}
+
+fn list(workspace: Option<&str>, output: OutputArgs, reach: &ReachArgs) -> anyhow::Result<()> {
+    reach::run(async {
+        let reach = Reach::open(reach, Missing::Refuse).await?;
+        let params: Vec<(&str, &str)> = workspace.map(|name| ("workspace", name)).into_iter().collect();
+        let mut listed = reach.json(Request::get("/v1/campaigns").with(&params)).await?;
+        if output.json {
+            return print_lines(&listed["items"]);
+        }
+        let campaigns: Vec<Campaign> = Deserialize::deserialize(listed["items"].take())?;
+        print(&table(&campaigns, Times::of(output.utc)))
+    })
+}
+
+/// Asks for one campaign, or does something to it, and shows it.
+fn look(args: &CampaignArgs, request: Request) -> anyhow::Result<()> {
+    reach::run(async {
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
+        let answer = reach.json(request).await?;
+        if args.output.json {
+            return print(&format!("{answer}\n"));
+        }
+        print(&table(&[Deserialize::deserialize(answer)?], Times::of(args.output.utc)))
+    })
+}
+
+fn forecast(args: &CampaignArgs) -> anyhow::Result<()> {
+    reach::run(async {
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
+        let answer = reach.json(Request::get(path(&args.id, "/forecast"))).await?;
+        if args.output.json {
+            return print(&format!("{answer}\n"));
+        }
+        let mut text = format!("{}\n", answer["sentence"].as_str().unwrap_or("?"));
+        let days = answer["days"].as_array().into_iter().flatten();
+        let rows: Vec<Vec<String>> = days
+            .map(|day| vec![day["date"].as_str().unwrap_or("?").to_owned(), day["mails"].to_string()])
+            .collect();
+        if !rows.is_empty() {
+            text.push_str(&show::table(&["day", "mails"], &[1], rows));
+        }
+        print(&text)
+    })
+}
+
+fn stop(id: &str, prospect: &str, reason: &str, reach: &ReachArgs) -> anyhow::Result<()> {
+    reach::run(async {
+        let reach = Reach::open(reach, Missing::Refuse).await?;
+        let path = path(id, &format!("/prospects/{}/stop", segment(prospect)));
+        let request = Request::post(path).json(&serde_json::json!({ "reason": reason }));
+        let stopped = reach.json(request).await?;
+        print(&format!("{prospect}  stopped: {}\n", stopped["stopped_for"].as_str().unwrap_or(reason)))
+    })
+}
+
+fn schedule(id: &str, limit: u64, output: OutputArgs, reach: &ReachArgs) -> anyhow::Result<()> {
+    reach::run(async {
+        let reach = Reach::open(reach, Missing::Refuse).await?;
+        let (mut left, mut after, mut mails) = (limit, None::<String>, Vec::new());
+        while left > 0 {
+            let len = left.min(PAGE_LEN_MAX).to_string();
+            let mut params = vec![("limit", len.as_str())];
+            params.extend(after.as_deref().map(|after| ("after", after)));
+            let mut page = reach.json(Request::get(path(id, "/schedule")).with(&params)).await?;
+            if output.json {
+                print_lines(&page["items"])?;
+            }
+            let items: Vec<Mail> = Deserialize::deserialize(page["items"].take())?;
+            left = left.saturating_sub(items.len() as u64);
+            mails.extend(items.into_iter().filter(|_| !output.json));
+            after = page["next"].as_str().map(str::to_owned);
+            if after.is_none() {
+                break;
+            }
+        }
+        if output.json { Ok(()) } else { print(&mail_table(&mails, Times::of(output.utc))) }
+    })
+}
+
+fn settings(file: Option<&Path>, workspace: &str, reach: &ReachArgs) -> anyhow::Result<()> {
+    let written = file.map(read_json).transpose()?;
+    let path = format!("/v1/workspaces/{}/settings", segment(workspace));
+    reach::run(async {
+        let missing = if written.is_some() { Missing::Make } else { Missing::Refuse };
+        let reach = Reach::open(reach, missing).await?;
+        let request = match &written {
+            Some(written) => Request::put(path).json(written),
+            None => Request::get(path),
+        };
+        super::print_json(&reach.json(request).await?)
+    })
+}
+
+fn table(campaigns: &[Campaign], times: Times) -> String {
+    let row = |campaign: &Campaign| {
+        vec![
+            campaign.id.clone(),
+            campaign.state.clone(),
+            campaign.prospects.to_string(),
+            campaign.planned.to_string(),
+            campaign.scheduled.to_string(),
+            campaign.last_at.map(|at| times.show(at)).unwrap_or_default(),
+            campaign.name.clone(),
+        ]
+    };
+    let header = ["campaign", "state", "prospects", "planned", "mails", "last mail", "name"];
+    show::table(&header, &[2, 3, 4], campaigns.iter().map(row).collect())
+}
+
+fn mail_table(mails: &[Mail], times: Times) -> String {
+    let time = |at: Option<Timestamp>| at.map(|at| times.show(at)).unwrap_or_default();
+    let row = |mail: &Mail| {
+        vec![
+            mail.prospect_id.clone(),
+            mail.step.to_string(),
+            mail.status.clone(),
+            time(mail.scheduled_for),
+            time(mail.due_at),
+            mail.key.clone(),
+        ]
+    };
+    let header = ["prospect", "step", "status", "planned for", "due", "key"];
+    show::table(&header, &[1], mails.iter().map(row).collect())
+}
+
+fn print_lines(items: &Value) -> anyhow::Result<()> {
+    let items = items.as_array().into_iter().flatten();
+    print(&items.map(|item| format!("{item}\n")).collect::<String>())
+}
+
+fn read_json(path: &Path) -> anyhow::Result<Value> {
+    let text = match path == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(path),
+    };
+    let text = text.map_err(|error| Usage(format!("cannot read {}: {error}", path.display())))?;
+    serde_json::from_str(&text)
+        .map_err(|error| Usage(format!("{} is not JSON: {error}", path.display())).into())
+}

@@ -1,0 +1,249 @@
+//! Campaigns are made, filled, launched, stopped and looked at.
+
+use redeliver_engine::access::Role;
+use serde_json::{Value, json};
+
+use crate::rig::{ADMIN, Answer, Rig};
+
+fn draft() -> Value {
+    json!({ "name": "Spring", "sequence_id": "seq-1", "route": "campaign", "from": "ada@example.org",
+        "steps": [ { "order": 1, "subject": "Hi {{ first_name }}", "text": "Hello" },
+                   { "order": 2, "delay_days": 2, "subject": "Again", "text": "Hello {{ first_name }}" } ],
+        "settings": { "days": ["mon", "tue", "wed", "thu", "fri"], "start": "09:00", "end": "17:00", "zone": "Europe/Paris",
+            "daily_quota": 2 },
+        "start_at": "2030-03-08T00:00:00Z" })
+}
+
+async fn make(rig: &Rig, draft: &Value) -> String {
+    let made = rig.post("/v1/campaigns", &draft.to_string()).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    made.json()["id"].as_str().unwrap().to_owned()
+}
+
+async fn enrol(rig: &Rig, id: &str, kind: &str, body: &str) -> Answer {
+    let headers = [("content-type", kind)];
+    rig.call_with("POST", &format!("/v1/campaigns/{id}/prospects"), Some(ADMIN), &headers, body.to_owned())
+        .await
+}
+
+async fn act(rig: &Rig, id: &str, deed: &str) -> Answer {
+    rig.post(&format!("/v1/campaigns/{id}/{deed}"), "").await
+}
+
+const THREE: &str = "id,email,first_name,zone\np-1,p1@example.org,Ada,\np-2,p2@example.org,Bob,America/New_York\np-3,p3@example.org,Eve,\n";
+
+#[tokio::test]
+async fn a_campaign_is_planned_once_and_its_schedule_can_be_read() {
+    let rig = Rig::still();
+    let id = make(&rig, &draft()).await;
+    let enrolled = enrol(&rig, &id, "text/csv", THREE).await.json();
+    assert_eq!(enrolled, json!({ "enrolled": 3, "known": 0, "refused": 0, "errors": [] }));
+    let forecast = rig.get(&format!("/v1/campaigns/{id}/forecast")).await.json();
+    assert_eq!((&forecast["prospects"], &forecast["mails"]), (&json!(3), &json!(6)));
+    let sentence = forecast["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("6 mails are done on ") && sentence.contains("day, 2030-03-"), "{sentence}");
+    assert!(forecast["days"].as_array().unwrap().iter().all(|day| day["mails"].as_u64().unwrap() <= 2));
+    assert_eq!(rig.get(&format!("/v1/campaigns/{id}/schedule")).await.json()["items"], json!([]));
+    let launched = act(&rig, &id, "launch").await;
+    assert_eq!(launched.status, 200, "{}", launched.text);
+    let launched = launched.json();
+    assert_eq!(
+        [&launched["state"], &launched["scheduled_now"], &launched["skipped"], &launched["planned"]],
+        [&json!("running"), &json!(6), &json!(0), &json!(3)]
+    );
+    let again = act(&rig, &id, "launch").await.json();
+    assert_eq!([&again["scheduled_now"], &again["skipped"]], [&json!(0), &json!(6)]);
+    let mut items = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = rig.get(&format!("/v1/campaigns/{id}/schedule?limit=4{after}")).await.json();
+        items.extend(page["items"].as_array().unwrap().clone());
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => break,
+        }
+    }
+    let keys: Vec<&str> = items.iter().map(|item| item["key"].as_str().unwrap()).collect();
+    assert_eq!(
+        keys,
+        ["p-1:seq-1:1", "p-1:seq-1:2", "p-2:seq-1:1", "p-2:seq-1:2", "p-3:seq-1:1", "p-3:seq-1:2"]
+    );
+    assert!(
+        items.iter().all(|item| item["status"] == "scheduled" && item["due_at"] == item["scheduled_for"])
+    );
+    let listed = rig.get("/v1/campaigns").await.json();
+    assert_eq!(listed["items"][0]["id"], json!(id));
+}
+
+#[tokio::test]
+async fn the_documents_paths_schedule_and_list_in_its_own_words() {
+    let rig = Rig::still();
+    let id = make(&rig, &draft()).await;
+    enrol(&rig, &id, "text/csv", THREE).await;
+    let path = format!("/api/campaigns/{id}/schedule");
+    let early = rig.post(&path, "").await;
+    assert_eq!(early.status, 409);
+    assert_eq!(
+        (&early.json()["success"], &early.json()["error"]["code"]),
+        (&json!(false), &json!("INVALID_STATE"))
+    );
+    act(&rig, &id, "launch").await;
+    let again = rig.post(&path, "").await;
+    assert_eq!(
+        again.json(),
+        json!({ "success": true, "data": { "scheduled": 0, "skipped": 6, "errors": [] } })
+    );
+    let listed = rig.get(&path).await.json();
+    assert_eq!((&listed["success"], listed["data"].as_array().unwrap().len()), (&json!(true), 6));
+    let first = &listed["data"][0];
+    assert_eq!(
+        [
+            &first["idempotencyKey"],
+            &first["status"],
+            &first["stepNumber"],
+            &first["attempts"],
+            &first["messageId"]
+        ],
+        [&json!("p-1:seq-1:1"), &json!("SCHEDULED"), &json!(1), &json!(0), &Value::Null]
+    );
+    let missing = rig.get("/api/campaigns/nothing/schedule").await;
+    assert_eq!((missing.status.as_u16(), &missing.json()["error"]["code"]), (404, &json!("NOT_FOUND")));
+}
+
+#[tokio::test]
+async fn lines_that_are_wrong_are_told_and_the_good_ones_are_enrolled() {
+    let rig = Rig::still();
+    let id = make(&rig, &draft()).await;
+    let lines = "{\"id\": \"p-1\", \"email\": \"p1@example.org\"}\n{\"id\": \"p:2\", \"email\": \"nobody\"}\n\n{\"id\": \"p-1\", \"email\": \"other@example.org\"}\n";
+    let answer = enrol(&rig, &id, "application/x-ndjson", lines).await.json();
+    assert_eq!(
+        [&answer["enrolled"], &answer["known"], &answer["refused"]],
+        [&json!(1), &json!(1), &json!(1)]
+    );
+    let told: Vec<(u64, &str)> = answer["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| (error["line"].as_u64().unwrap(), error["field"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [(2, "id"), (2, "email")]);
+    assert_eq!(enrol(&rig, &id, "application/json", "{}").await.status, 415);
+    assert_eq!(enrol(&rig, &id, "text/csv", "name\nAda\n").await.status, 422);
+    let launched = act(&rig, &id, "launch").await.json();
+    let told = launched["errors"][0].as_str().unwrap();
+    assert!(told.starts_with("prospect p-1: step 1") && launched["scheduled_now"] == 0, "{launched}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_campaign_or_its_settings_is_said_at_once() {
+    let rig = Rig::still();
+    let check = async |change: fn(&mut Value), status: u16, field: &str| {
+        let mut draft = draft();
+        change(&mut draft);
+        let answer = rig.post("/v1/campaigns", &draft.to_string()).await;
+        assert_eq!(answer.status.as_u16(), status, "{}", answer.text);
+        assert!(answer.text.contains(field), "{field}: {}", answer.text);
+    };
+    check(|draft| draft["steps"][0]["subject"] = json!("{{ first_name"), 422, "steps[0].subject").await;
+    check(|draft| draft["settings"]["days"] = json!([]), 422, "never opens").await;
+    check(|draft| draft["settings"]["zone"] = json!("Mars/Base"), 422, "settings.zone").await;
+    check(|draft| draft["settings"]["ramp"] = json!(1), 422, "settings.ramp").await;
+    check(|draft| draft["from"] = Value::Null, 422, "from").await;
+    check(|draft| drop(draft.as_object_mut().unwrap().remove("steps")), 422, "steps").await;
+    check(|draft| draft["route"] = json!("nowhere"), 409, "nowhere").await;
+    check(|draft| draft["route"] = json!("email"), 409, "key_retention").await;
+}
+
+#[tokio::test]
+async fn a_campaign_is_paused_resumed_and_ended_and_only_when_that_makes_sense() {
+    let rig = Rig::still();
+    let id = make(&rig, &draft()).await;
+    enrol(&rig, &id, "text/csv", THREE).await;
+    assert_eq!(act(&rig, &id, "pause").await.status, 409);
+    act(&rig, &id, "launch").await;
+    for (deed, state) in [("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")] {
+        assert_eq!(act(&rig, &id, deed).await.json()["state"], state);
+    }
+    assert_eq!(act(&rig, &id, "launch").await.status, 409);
+    assert_eq!(enrol(&rig, &id, "text/csv", THREE).await.status, 409);
+    let deeds = rig.get("/v1/audit").await.json();
+    let deeds: Vec<&str> =
+        deeds["items"].as_array().unwrap().iter().map(|deed| deed["action"].as_str().unwrap()).collect();
+    assert!(deeds.contains(&"launch") && deeds.contains(&"create_campaign"), "{deeds:?}");
+}
+
+#[tokio::test]
+async fn a_prospect_is_stopped_and_its_mails_are_cancelled_and_who_unsubscribes_is_on_the_list() {
+    let rig = Rig::still();
+    let id = make(&rig, &draft()).await;
+    enrol(&rig, &id, "text/csv", THREE).await;
+    act(&rig, &id, "launch").await;
+    let stop = async |prospect: &str, json: &str| {
+        rig.post(&format!("/v1/campaigns/{id}/prospects/{prospect}/stop"), json).await
+    };
+    let stopped = stop("p-2", r#"{"reason": "unsubscribed"}"#).await;
+    assert_eq!(stopped.json(), json!({ "id": "p-2", "stopped_for": "unsubscribed" }));
+    assert_eq!(stop("p-2", r#"{"reason": "replied"}"#).await.json()["stopped_for"], "unsubscribed");
+    assert_eq!(stop("p-9", r#"{"reason": "replied"}"#).await.status, 404);
+    assert_eq!(stop("p-1", "{}").await.status, 422);
+    let items = rig.get(&format!("/v1/campaigns/{id}/schedule")).await.json();
+    let cancelled = items["items"].as_array().unwrap().iter().filter(|item| item["status"] == "cancelled");
+    assert_eq!(
+        cancelled.map(|item| item["prospect_id"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["p-2", "p-2"]
+    );
+    let listed = rig.get("/v1/suppressions").await.json();
+    assert_eq!(listed["items"][0]["address"], "p2@example.org");
+    let added = rig.post("/v1/suppressions", r#"{"addresses": ["P2@example.org", "x@example.org"]}"#).await;
+    assert_eq!(added.json(), json!({ "added": 1, "known": 1 }));
+    let page = rig.get("/v1/suppressions?limit=1").await.json();
+    assert_eq!(page["next"], "p2@example.org");
+    let remove =
+        async || rig.call("DELETE", "/v1/suppressions/p2@example.org", Some(ADMIN), "").await.status.as_u16();
+    assert_eq!((remove().await, remove().await), (204, 404));
+}
+
+#[tokio::test]
+async fn a_workspaces_settings_count_and_nobody_elses_campaign_is_there() {
+    let rig = Rig::still();
+    let put = async |json: &str| rig.call("PUT", "/v1/workspaces/acme/settings", Some(ADMIN), json).await;
+    assert_eq!(put(r#"{"days": []}"#).await.status, 422);
+    let settings = json!({ "start": "09:00", "end": "12:00", "zone": "Asia/Tokyo", "daily_quota": 5 });
+    assert_eq!(put(&settings.to_string()).await.json(), settings);
+    assert_eq!(rig.get("/v1/workspaces/acme/settings").await.json(), settings);
+    let mut own = draft();
+    own["workspace"] = json!("acme");
+    own["settings"] = json!({ "start": "13:00", "end": "17:00" });
+    assert_eq!(
+        rig.post("/v1/campaigns", &own.to_string()).await.status,
+        422,
+        "the windows have nothing in common"
+    );
+    own["settings"] = json!({ "start": "10:00", "end": "11:00" });
+    let id = make(&rig, &own).await;
+    assert_eq!(
+        put(r#"{"start": "12:00", "end": "13:00"}"#).await.status,
+        422,
+        "a campaign could not be kept"
+    );
+    let quotas = rig.get("/v1/quotas?workspace=acme&date=2030-03-08").await.json();
+    assert_eq!(quotas, json!({ "workspace": "acme", "date": "2030-03-08", "items": [] }));
+    let other = rig.key(Role::Admin, Some("other")).await;
+    let paths = ["", "/forecast", "/schedule"].map(|what| ("GET", format!("/v1/campaigns/{id}{what}")));
+    let deeds =
+        ["launch", "pause", "resume", "cancel"].map(|deed| ("POST", format!("/v1/campaigns/{id}/{deed}")));
+    let schedule = format!("/api/campaigns/{id}/schedule");
+    let more =
+        [("GET", schedule.clone()), ("POST", schedule), ("GET", "/v1/workspaces/acme/settings".to_owned())];
+    for (method, path) in paths.into_iter().chain(deeds).chain(more) {
+        assert_eq!(rig.call(method, &path, Some(&other), "{}").await.status, 404, "{method} {path}");
+    }
+    assert_eq!(
+        rig.call("GET", "/v1/campaigns?workspace=acme", Some(&other), "").await.json()["items"],
+        json!([])
+    );
+    assert_eq!(rig.call("POST", "/v1/senders/ada@example.org/pause", Some(&other), "").await.status, 403);
+    assert_eq!(act(&rig, &id, "launch").await.status, 200);
+    assert_eq!(rig.post("/v1/senders/ada@example.org/pause", "").await.json()["paused"], true);
+    assert_eq!(rig.post("/v1/senders/ada@example.org/resume", "").await.json()["paused"], false);
+}

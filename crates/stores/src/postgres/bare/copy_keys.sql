@@ -1,0 +1,1 @@
+COPY redeliver.redeliver_keys (key, workspace, message_id, hash) FROM STDIN (FORMAT binary)

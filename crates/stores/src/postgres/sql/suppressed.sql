@@ -1,0 +1,1 @@
+SELECT reason FROM redeliver.redeliver_suppressions WHERE workspace = $1 AND address = $2

@@ -1,0 +1,1 @@
+DELETE FROM redeliver_suppressions WHERE workspace = ?1 AND address = ?2
