@@ -8,7 +8,6 @@ mod story;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -22,24 +21,33 @@ use story::{breathe, until};
 
 const COUNT: usize = 1_000;
 const PRIORITIES: [&str; 4] = ["critical", "high", "medium", "low"];
+const STREAMS: [&str; 2] = ["notifications.retry.critical", "notifications.retry.high"];
+const TOPICS: [&str; 2] = ["notifications.retry.medium", "notifications.retry.low"];
 const FAILED: &str = "notifications.failed";
 const REPORTS: &str = "notifications.reports";
 const DEAD: &str = "notifications.dead-letter";
+
+/// One entry of a stream: its id, and its fields.
+type Entry = (String, BTreeMap<String, String>);
 
 /// What becomes of the n-th notification.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Fate {
     Skipped,
+    /// Its device was there at first.
+    Left,
     Exhausted,
     Refused,
     Delivered,
 }
 
 fn fate(n: usize) -> Fate {
-    match n % 20 {
+    // No priority has a fate of its own.
+    match n % 21 {
         3 | 14 => Fate::Skipped,
         6 | 17 => Fate::Exhausted,
         9 => Fate::Refused,
+        11 => Fate::Left,
         _ => Fate::Delivered,
     }
 }
@@ -53,11 +61,13 @@ fn notification(n: usize) -> Value {
 }
 
 /// Says which devices are active: those of notifications that are to be skipped are not, every other one of them because
-/// nobody has heard of it.
+/// nobody has heard of it; and some are only until they were asked about once.
 fn device_service(port: u16) {
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let left: Arc<Mutex<BTreeSet<usize>>> = Arc::default();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
+            let left = Arc::clone(&left);
             std::thread::spawn(move || {
                 let mut lines = BufReader::new(&stream).lines();
                 let Some(Ok(first)) = lines.next() else { return };
@@ -67,6 +77,7 @@ fn device_service(port: u16) {
                 let (status, body) = match fate(n) {
                     Fate::Skipped if n.is_multiple_of(2) => ("404 Not Found", ""),
                     Fate::Skipped => ("200 OK", r#"{"active": false}"#),
+                    Fate::Left if !left.lock().unwrap().insert(n) => ("404 Not Found", ""),
                     _ => ("200 OK", r#"{"active": true}"#),
                 };
                 let head = format!(
@@ -89,10 +100,10 @@ struct Worker {
 
 impl Worker {
     /// One that does nothing before it is let.
-    fn start(redis_port: u16, cluster: &Arc<KafkaCluster>, url: &str) -> Self {
+    fn start(redis_url: &str, cluster: &Arc<KafkaCluster>, url: &str) -> Self {
         let (at_work, ended) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
         let mut hands = Hands {
-            redis_port,
+            redis_url: redis_url.to_owned(),
             cluster: Arc::clone(cluster),
             url: url.to_owned(),
             last: [String::from("0"), String::from("0")],
@@ -104,7 +115,8 @@ impl Worker {
                 drop(work.lock().unwrap_or_else(PoisonError::into_inner));
                 breathe();
                 let _working = work.lock().unwrap_or_else(PoisonError::into_inner);
-                hands.take_from_redis();
+                // Redis may be away; what was not told by then is handed over again.
+                let _ = hands.take_from_redis();
                 hands.take_from_kafka();
             }
         });
@@ -123,7 +135,7 @@ impl Worker {
 }
 
 struct Hands {
-    redis_port: u16,
+    redis_url: String,
     cluster: Arc<KafkaCluster>,
     url: String,
     /// The last entry of each stream that was taken.
@@ -133,36 +145,24 @@ struct Hands {
 }
 
 impl Hands {
-    fn take_from_redis(&mut self) {
-        for (at, priority) in ["critical", "high"].into_iter().enumerate() {
-            let stream = format!("notifications.retry.{priority}");
-            let said =
-                redis(self.redis_port, &["XREAD", "COUNT", "1000", "STREAMS", &stream, &self.last[at]]);
-            let lines: Vec<&str> = said.lines().collect();
-            let is_entry = |line: &str| {
-                let parts = line.split_once('-');
-                parts.is_some_and(|(ms, n)| {
-                    ms.len() == 13 && [ms, n].iter().all(|part| part.parse::<u64>().is_ok())
-                })
-            };
-            let starts: Vec<usize> = (0..lines.len()).filter(|line| is_entry(lines[*line])).collect();
-            for (i, start) in starts.iter().enumerate() {
-                let end = starts.get(i + 1).copied().unwrap_or(lines.len());
-                let field = |name: &str| {
-                    let at = lines[*start..end].iter().position(|line| *line == name).unwrap();
-                    lines[*start + at + 1].to_owned()
-                };
-                let report = report(&field("attempt_id"), &field("payload"));
-                redis(self.redis_port, &["XADD", REPORTS, "*", "message", &report.to_string()]);
-            }
-            if let Some(last) = starts.last() {
-                self.last[at] = lines[*last].to_owned();
+    fn take_from_redis(&mut self) -> redis::RedisResult<()> {
+        let mut server = redis::Client::open(self.redis_url.as_str())?.get_connection()?;
+        for (stream, last) in STREAMS.into_iter().zip(&mut self.last) {
+            let mut read = redis::cmd("XREAD");
+            read.arg("COUNT").arg(1_000).arg("STREAMS").arg(stream).arg(&*last);
+            let found: Vec<(String, Vec<Entry>)> = read.query(&mut server)?;
+            for (id, fields) in found.into_iter().flat_map(|(_, entries)| entries) {
+                let report = report(&fields["attempt_id"], &fields["payload"]).to_string();
+                let mut tell = redis::cmd("XADD");
+                let _: String = tell.arg(REPORTS).arg("*").arg("message").arg(report).query(&mut server)?;
+                *last = id;
             }
         }
+        Ok(())
     }
 
     fn take_from_kafka(&mut self) {
-        for topic in ["notifications.retry.medium", "notifications.retry.low"] {
+        for topic in TOPICS {
             let mut reports = Vec::new();
             for record in self.cluster.records(topic) {
                 if self.seen.insert((topic, record.partition, record.offset)) {
@@ -202,7 +202,7 @@ fn report(attempt: &str, payload: &str) -> Value {
     let is_first = attempt.ends_with(".2");
     let outcome = match fate(n) {
         Fate::Refused => "refused",
-        Fate::Exhausted => "failed",
+        Fate::Exhausted | Fate::Left => "failed",
         Fate::Skipped => panic!("n-{n} went out to a device that is not active"),
         Fate::Delivered if n.is_multiple_of(3) && is_first => "failed",
         Fate::Delivered => "delivered",
@@ -212,17 +212,6 @@ fn report(attempt: &str, payload: &str) -> Value {
         _ => {
             json!({ "attempt_id": attempt, "outcome": outcome, "error": "the device says no", "error_code": "EDEVICE" })
         }
-    }
-}
-
-/// What Redis says; nothing if it isn't there.
-fn redis(port: u16, words: &[&str]) -> String {
-    let output =
-        Command::new("redis-cli").args(["-h", "127.0.0.1", "-p", &port.to_string()]).args(words).output();
-    let output = output.unwrap();
-    match output.status.success() {
-        true => String::from_utf8_lossy(&output.stdout).into_owned(),
-        false => String::new(),
     }
 }
 
@@ -259,7 +248,7 @@ fn ended(server: &Server) -> usize {
 #[test]
 fn every_notification_ends_as_it_should_though_redis_loses_everything_and_brokers_and_devices_are_away() {
     let mut redis = RedisServer::start();
-    let topics = ["notifications.retry.medium", "notifications.retry.low", FAILED, REPORTS, DEAD];
+    let topics = [&TOPICS[..], &[FAILED, REPORTS, DEAD]].concat();
     let cluster = Arc::new(KafkaCluster::start_with_topics(&topics));
     let devices = free_port();
     let quick = r#"{ base = "50ms", factor = 2, cap = "200ms" }"#;
@@ -268,6 +257,7 @@ fn every_notification_ends_as_it_should_though_redis_loses_everything_and_broker
         .variable("KAFKA_BROKERS", cluster.brokers())
         .variable("DEVICE_SERVICE_URL", &format!("http://127.0.0.1:{devices}"))
         .variable("REDELIVER_ROUTES__NOTIFICATION__REPORT_WITHIN", "5s")
+        .variable("REDELIVER_ROUTES__NOTIFICATION__ELIGIBILITY__CACHE_FOR", "1ms")
         .variable("REDELIVER_ROUTES__NOTIFICATION__ELIGIBILITY__AGAIN_AFTER", "200ms")
         .variable("REDELIVER_ROUTES__NOTIFICATION__ELIGIBILITY__OPEN_FOR", "200ms")
         .variable("REDELIVER_ROUTES__NOTIFICATION__ELIGIBILITY__OPEN_FOR_MAX", "1s")
@@ -277,7 +267,7 @@ fn every_notification_ends_as_it_should_though_redis_loses_everything_and_broker
         place = place.variable(&format!("REDELIVER_POLICIES__{}__BACKOFF", policy.to_uppercase()), quick);
     }
     let server = place.serve();
-    let worker = Worker::start(redis.port(), &cluster, &server.url);
+    let worker = Worker::start(&redis.url(), &cluster, &server.url);
 
     // Failures are told in three ways, while nobody says which devices are active.
     let working = worker.hold();
@@ -344,7 +334,7 @@ fn every_notification_ends_as_it_should_though_redis_loses_everything_and_broker
     let mut dead = BTreeSet::new();
     for (n, item) in &found {
         let (status, why) = match fate(*n) {
-            Fate::Skipped => ("cancelled", &item["cancelled_for"] == "ineligible"),
+            Fate::Skipped | Fate::Left => ("cancelled", &item["cancelled_for"] == "ineligible"),
             Fate::Exhausted => ("dead", &item["dead_reason"] == "attempts_exhausted"),
             Fate::Refused => ("dead", &item["dead_reason"] == "refused"),
             Fate::Delivered => ("delivered", true),
@@ -354,8 +344,17 @@ fn every_notification_ends_as_it_should_though_redis_loses_everything_and_broker
             dead.insert(format!("d-{n}"));
         }
     }
+    let is_left = |(n, item): &(&usize, &Value)| fate(**n) == Fate::Left && item["attempts"] == 2;
+    assert!(found.iter().any(|one| is_left(&one)), "devices are asked about before each retry");
+    let metrics = server.get("/metrics").json;
+    for reason in ["attempts_exhausted", "refused"] {
+        let count = found.values().filter(|item| item["dead_reason"] == reason).count();
+        let line = format!("redeliver_dead_total{{route=\"notification\",reason=\"{reason}\"}} {count}\n");
+        assert!(metrics.as_str().unwrap().contains(&line), "{line} in {metrics}");
+    }
     // How one stands is seen by notification and device, and by the device alone.
-    for n in [COUNT - 1, COUNT - 3, COUNT - 6] {
+    for wanted in [Fate::Delivered, Fate::Exhausted, Fate::Skipped] {
+        let n = (half..COUNT).find(|n| fate(*n) == wanted).unwrap();
         for query in [format!("key=n-{n}:d-{n}"), format!("recipient=d-{n}")] {
             let seen: Vec<_> = listed(&server, &query).iter().map(|item| item["status"].clone()).collect();
             assert_eq!(seen, [found[&n]["status"].clone()], "{query}");

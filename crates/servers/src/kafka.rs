@@ -193,6 +193,8 @@ impl KafkaCluster {
         let onlooker = onlookers.entry(group.to_owned()).or_insert_with(|| {
             let mut settings = self.settings();
             settings.set("enable.partition.eof", "true").set("enable.auto.commit", "false");
+            // Whoever looks wants to know what is there, and waits for nothing.
+            settings.set("fetch.wait.max.ms", "10");
             made(settings.set("group.id", group))
         });
         look(onlooker)
