@@ -6,7 +6,7 @@ use std::time::Duration;
 use redeliver_core::Timestamp;
 use redeliver_core::breaker::{Admission, BreakerConfig, BreakerState, after_answer, after_failure};
 
-/// The longest that a message waits for its turn while the service recovers.
+/// The longest that a message waits for its turn while the service recovers, or for the word of a probe.
 const TURN: Duration = Duration::from_secs(1);
 
 /// One service's breaker.
@@ -50,6 +50,10 @@ impl Breaker {
                 Ok(())
             }
             Admission::Limited { .. } => Err(now.plus(TURN)),
+            // A probe mostly takes a moment, and not as long as it may.
+            Admission::Park if matches!(state, BreakerState::Probing { .. }) => {
+                Err(state.look_at().min(now.plus(TURN)))
+            }
             Admission::Park => Err(state.look_at()),
         }
     }
@@ -107,7 +111,11 @@ mod tests {
         assert!(breaker.failed(at(0)));
         assert_eq!((breaker.admit(at(1)), breaker.closed_until(at(1))), (Err(at(15)), Some(at(15))));
         assert_eq!(breaker.admit(at(15)), Ok(()), "the probe");
-        assert_eq!(breaker.admit(at(15)), Err(at(19)), "the others wait for its word");
+        assert_eq!(
+            breaker.admit(at(15)),
+            Err(at(16)),
+            "the others wait for its word, and not for all its time"
+        );
         assert!(breaker.failed(at(16)));
         assert_eq!(breaker.admit(at(20)), Err(at(46)), "twice as long");
         assert_eq!(breaker.admit(at(46)), Ok(()));
