@@ -106,6 +106,7 @@ impl Worker {
             redis_url: redis_url.to_owned(),
             cluster: Arc::clone(cluster),
             url: url.to_owned(),
+            http: reqwest::blocking::Client::builder().no_proxy().build().unwrap(),
             last: [String::from("0"), String::from("0")],
             seen: BTreeSet::new(),
         };
@@ -138,6 +139,7 @@ struct Hands {
     redis_url: String,
     cluster: Arc<KafkaCluster>,
     url: String,
+    http: reqwest::blocking::Client,
     /// The last entry of each stream that was taken.
     last: [String; 2],
     /// What was taken from each topic.
@@ -188,9 +190,8 @@ impl Hands {
         let attempt = report["attempt_id"].as_str().unwrap().to_owned();
         let id = attempt.rsplitn(3, '.').last().unwrap().to_owned();
         report.as_object_mut().unwrap().remove("id");
-        let http = reqwest::blocking::Client::builder().no_proxy().build().unwrap();
-        let answer =
-            http.post(format!("{}/v1/messages/{id}/report", self.url)).bearer_auth(KEY).json(&report).send();
+        let call = self.http.post(format!("{}/v1/messages/{id}/report", self.url));
+        let answer = call.bearer_auth(KEY).json(&report).send();
         assert_eq!(answer.unwrap().status().as_u16(), 200);
     }
 }
