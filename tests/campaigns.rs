@@ -225,15 +225,15 @@ fn mails_go_out_in_their_window_once_in_threads_and_not_after_a_stop() {
     };
     while let Some(next) = waiting("scheduled") {
         let before = sink.mails().len();
-        server.leap_to(next);
+        let at = server.leap_to(next);
         let after = sink.mails().len();
-        times.extend((before..after).map(|_| next));
+        times.extend((before..after).map(|_| at));
         if before < 4 && after >= 4 {
             stop("p-2", "replied");
             stop("p-3", "unsubscribed");
             let path = format!("/v1/campaigns/{id}/pause");
             assert_eq!(server.post(&path, &Value::Null).json["state"], "paused");
-            server.leap_to(next.plus(Duration::from_secs(2 * 86_400)));
+            server.leap_to(at.plus(Duration::from_secs(2 * 86_400)));
             assert_eq!(sink.mails().len(), after, "nothing goes out while it is paused");
             assert_eq!(server.post(&path.replace("pause", "resume"), &Value::Null).json["state"], "running");
             until("what waited is released", || {

@@ -204,29 +204,36 @@ impl Server {
     }
 
     /// Moves the time on by so many seconds at once.
-    pub fn leap(&self, seconds: u64) {
+    pub fn leap(&self, seconds: u64) -> Timestamp {
         let clock = self.clock.as_ref().expect("the story's server has a clock of its own");
         let now: Timestamp = std::fs::read_to_string(clock).unwrap().parse().unwrap();
-        self.leap_to(now.plus(Duration::from_secs(seconds)));
+        self.leap_to(now.plus(Duration::from_secs(seconds)))
     }
 
     /// Moves the time to this one, unless it is past already, and waits until nothing is due or in the air any more. An engine
-    /// that time has left behind says that it lives before it carries anything: it has the last two seconds for that.
-    pub fn leap_to(&self, then: Timestamp) {
+    /// that time has left behind says that it lives before it carries anything, and looks again a second later: as long as it
+    /// hasn't, seconds pass. Says what time it is then.
+    pub fn leap_to(&self, then: Timestamp) -> Timestamp {
         let clock = self.clock.as_ref().expect("the story's server has a clock of its own");
-        for left_ms in [2_000, 1_000, 0] {
-            let now: Timestamp = std::fs::read_to_string(clock).unwrap().parse().unwrap();
-            let at = Timestamp::from_ms(then.as_ms() - left_ms).max(now);
+        let now: Timestamp = std::fs::read_to_string(clock).unwrap().parse().unwrap();
+        let set = |at: Timestamp| {
             let written = clock.with_extension("new");
             std::fs::write(&written, at.to_string()).unwrap();
             std::fs::rename(&written, clock).unwrap();
-            until("the clock has moved and nothing is due", || {
-                let stats = self.get("/v1/stats").json;
-                let moved = stats["at"].as_str().is_some_and(|now| now.parse() == Ok(at));
-                let is_still = stats["total"]["due"] == 0 && stats["total"]["sending"] == 0;
-                moved && (is_still || left_ms == 2_000)
-            });
-        }
+        };
+        let (mut at, mut looks) = (then.max(now), 0u32);
+        set(at);
+        until("the clock has moved and nothing is due", || {
+            looks += 1;
+            if looks.is_multiple_of(50) {
+                at = at.plus(Duration::from_secs(1));
+                set(at);
+            }
+            let stats = self.get("/v1/stats").json;
+            let moved = stats["at"].as_str().is_some_and(|now| now.parse() == Ok(at));
+            moved && stats["total"]["due"] == 0 && stats["total"]["sending"] == 0
+        });
+        at
     }
 
     /// What it has written to its log.
