@@ -17,6 +17,7 @@ use crate::gate::Gate;
 use crate::gates::Gates;
 use crate::inline::Inline;
 use crate::life::Life;
+use crate::pulse::{Counting, Pulse};
 use crate::store::Store;
 use crate::transport::{Envelope, Transport};
 use crate::wake::Wake;
@@ -115,6 +116,7 @@ pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) pulse: Arc<Pulse>,
     pub(crate) settings: Settings,
     pub(crate) instance: InstanceId,
     pub(crate) lines: BTreeMap<Name, Line>,
@@ -140,11 +142,14 @@ impl Engine {
         lines: Vec<Line>,
     ) -> Self {
         let life = Life::new(settings.heartbeat);
+        let pulse: Arc<Pulse> = Arc::default();
+        let observer = Arc::new(Counting { next: observer, pulse: Arc::clone(&pulse) });
         Self {
             instance: clock.instance_id(),
             store,
             clock,
             observer,
+            pulse,
             settings,
             lines: lines.into_iter().map(|line| (line.route.name.clone(), line)).collect(),
             gates: Gates::default(),
@@ -170,6 +175,11 @@ impl Engine {
     /// Which instance this is.
     pub fn instance(&self) -> InstanceId {
         self.instance
+    }
+
+    /// What it has done, minute by minute.
+    pub fn pulse(&self) -> &Pulse {
+        &self.pulse
     }
 
     /// The store behind it.

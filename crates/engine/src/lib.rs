@@ -25,6 +25,7 @@ mod life;
 pub mod memory;
 pub mod operate;
 mod prune;
+pub mod pulse;
 mod reap;
 mod run;
 pub mod search;

@@ -47,21 +47,46 @@ function moveRow(step) {
   rows[Math.min(Math.max(next, 0), rows.length - 1)].focus();
 }
 
-// A part that shows something going on looks again by itself, while somebody looks at it and is not in the middle of something.
+// A part that shows something going on looks again when the server says that something has changed, while somebody looks
+// at it and is not in the middle of something.
+let isStale = false;
+let isLooking = false;
+let isPressing = false;
 async function lookAgain() {
+  isStale = true;
   const live = document.querySelector("[data-live]");
-  const isBusy = () => document.hidden || document.querySelector("details[open], dialog[open]") || live.contains(document.activeElement);
-  if (!live || isBusy()) return;
+  const isBusy = () => document.hidden || isPressing || document.querySelector("details[open], dialog[open]") || live.contains(document.activeElement);
+  if (!live || isLooking || isBusy()) return;
+  isLooking = true;
+  isStale = false;
   try {
     const answer = await fetch(location.href);
-    if (!answer.ok || answer.redirected) return;
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const isIn = answer.ok && !answer.redirected;
+    const page = new DOMParser().parseFromString(isIn ? await answer.text() : "", "text/html");
     const next = page.querySelector("[data-live]");
-    if (!next || !live.isConnected || isBusy()) return;
-    live.replaceWith(next);
-    showTimes();
+    if (next && live.isConnected && isBusy()) {
+      isStale = true;
+    } else if (next && live.isConnected) {
+      live.replaceWith(next);
+      showTimes();
+    }
   } catch {
     // The server is away; what is shown stays, and the next look may find it.
+  }
+  isLooking = false;
+}
+
+// Only while somebody looks: a browser has few connections to one server.
+let stream = null;
+function listen() {
+  const live = document.querySelector("[data-live]");
+  if (!live || document.hidden) {
+    stream?.close();
+    stream = null;
+  } else if (!stream) {
+    const id = live.dataset.live;
+    stream = new EventSource(id ? `/admin/live?message=${encodeURIComponent(id)}` : "/admin/live");
+    stream.addEventListener("changed", lookAgain);
   }
 }
 
@@ -95,7 +120,13 @@ function press(event) {
 document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 showTimes();
 setInterval(showTimes, 1000);
-setInterval(lookAgain, 3000);
+// What came while somebody was in the middle of something is looked at later; so is everything where nobody says anything.
+setInterval(() => (isStale || stream?.readyState !== EventSource.OPEN) && lookAgain(), 3000);
+addEventListener("load", listen);
+// What is pressed must still be there when it is let go, and the click comes after that.
+document.addEventListener("pointerdown", () => (isPressing = true));
+for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => setTimeout(() => (isPressing = false)));
+document.addEventListener("visibilitychange", listen);
 document.addEventListener("keydown", press);
 document.addEventListener("toggle", (event) => event.target.open && event.target.matches("details.confirm") && closeOthers(event.target), true);
 document.addEventListener("click", (event) => !event.target.closest("details.confirm") && closeOthers(null));

@@ -54,6 +54,7 @@ pub(crate) fn calls() -> OpenApiRouter<Server> {
         .routes(routes!(senders::pause))
         .routes(routes!(senders::resume))
         .routes(routes!(stats::stats))
+        .routes(routes!(stats::minutes))
         .routes(routes!(dead_letters::list))
         .routes(routes!(bulk::list, bulk::begin))
         .routes(routes!(bulk::get))

@@ -63,9 +63,13 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Arc<Limits>, m
 async fn connect(stream: TcpStream, router: Router, limits: Arc<Limits>, mut stop: Stop) {
     // Answers are small; waiting to fill a packet would only delay them.
     let _ = stream.set_nodelay(true);
+    let told = stop.clone();
     let answer = service_fn(move |request: hyper::Request<Incoming>| {
         let router = router.clone();
-        async move { router.oneshot(request.map(Body::new)).await }
+        let mut request = request.map(Body::new);
+        // An answer that goes on and on has to hear it too.
+        request.extensions_mut().insert(told.clone());
+        async move { router.oneshot(request).await }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

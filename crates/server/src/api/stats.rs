@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use redeliver_core::Timestamp;
+use redeliver_engine::pulse::Minute;
 use redeliver_engine::store::Count;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -102,6 +103,61 @@ impl Stats {
         };
         Self { at: now.to_string(), total, routes, lanes: lanes.into_iter().map(lane).collect() }
     }
+}
+
+/// What this instance has done, minute by minute.
+#[derive(Serialize, ToSchema)]
+pub struct Minutes {
+    /// The last three hours, oldest first, those minutes included in which nothing happened.
+    pub items: Vec<MinuteView>,
+}
+
+/// What happened in one minute.
+#[derive(Serialize, ToSchema)]
+pub struct MinuteView {
+    /// When it began.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// Messages that the other side took, or a broker.
+    pub delivered: u32,
+    /// Tries that failed and will be made again.
+    pub retried: u32,
+    /// Messages given up.
+    pub dead: u32,
+    /// How late half of what was carried was, at most; null if nothing was.
+    pub lateness_p50_ms: Option<u64>,
+    /// How late 99 of 100 were, at most.
+    pub lateness_p99_ms: Option<u64>,
+}
+
+impl MinuteView {
+    fn of(minute: &Minute) -> Self {
+        let late_ms = |share| minute.lateness(share).map(|late| late.as_millis() as u64);
+        Self {
+            at: minute.at.to_string(),
+            delivered: minute.delivered,
+            retried: minute.retried,
+            dead: minute.dead,
+            lateness_p50_ms: late_ms(0.5),
+            lateness_p99_ms: late_ms(0.99),
+        }
+    }
+}
+
+/// Look at what this instance has done, minute by minute
+///
+/// Of the instance that answers, since it started: `/metrics` of each has what lasts longer.
+#[utoipa::path(get, path = "/v1/stats/minutes", operation_id = "list_minutes", tag = "stats",
+    responses((status = 200, description = "The last three hours", body = Minutes), Looked))]
+pub async fn minutes(
+    State(server): State<Server>,
+    caller: Caller,
+    params: Params,
+) -> Result<Json<Minutes>, Problem> {
+    params.finish()?;
+    caller.reaches_all()?;
+    let minutes = server.engine.pulse().minutes(server.engine.clock().now());
+    Ok(Json(Minutes { items: minutes.iter().map(MinuteView::of).collect() }))
 }
 
 /// Count messages

@@ -48,6 +48,7 @@ struct Step {
 #[template(path = "message.html")]
 struct Page {
     frame: Frame,
+    id: String,
     href: String,
     heading: Heading,
     status: &'static str,
@@ -84,6 +85,7 @@ pub(super) async fn show(
     };
     page(&Page {
         frame: Frame::around(&console, &visitor, Place::Elsewhere),
+        id: id.to_string(),
         href: link::message(&id),
         heading: Heading::of(&message, email.as_ref()),
         status: status_words(status),

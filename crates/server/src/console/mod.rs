@@ -8,6 +8,7 @@ mod act;
 mod assets;
 mod audit;
 mod bulk;
+mod chart;
 mod cookie;
 mod curve;
 mod dead;
@@ -19,6 +20,7 @@ mod guard;
 mod headers;
 mod keys;
 mod link;
+mod live;
 mod login;
 mod message;
 mod messages;
@@ -42,6 +44,7 @@ use redeliver_engine::access::Role;
 
 use crate::Server;
 use guard::{Door, guard};
+use live::Live;
 use throttle::Throttle;
 
 pub use cookie::Secure;
@@ -51,12 +54,13 @@ pub use cookie::Secure;
 struct Console {
     server: Server,
     throttle: Arc<Throttle>,
+    live: Arc<Live>,
     secure: Secure,
 }
 
 /// The pages of a server, each behind the role that it takes.
 pub fn router(server: Server, secure: Secure) -> Router<Server> {
-    let console = Console { server, throttle: Arc::default(), secure };
+    let console = Console { server, throttle: Arc::default(), live: Arc::default(), secure };
     let behind = |least| from_fn_with_state(Door { console: console.clone(), least }, guard);
     let open = Router::new()
         .route("/", get(login::enter))
@@ -67,6 +71,7 @@ pub fn router(server: Server, secure: Secure) -> Router<Server> {
     let looking = Router::new()
         .route("/admin", get(overview::show))
         .route("/admin/", get(login::enter))
+        .route("/admin/live", get(live::listen))
         .route("/admin/email-queue", get(queue::show))
         .route("/admin/messages", get(messages::show))
         .route("/admin/messages/{id}", get(message::show))

@@ -8,6 +8,7 @@ use axum::extract::State;
 use redeliver_core::Timestamp;
 
 use super::Console;
+use super::chart::Charts;
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
 use super::moment::Moment;
@@ -58,20 +59,22 @@ struct Page {
     cards: Vec<Card>,
     rows: Vec<Row>,
     stopped: Vec<Stopped>,
+    charts: Option<Charts>,
 }
 
 /// `GET /admin`
 pub(super) async fn show(State(console): State<Console>, Extension(visitor): Extension<Visitor>) -> Answer {
     let tally = Tally::take(&console.server.engine, visitor.caller.workspace.as_ref()).await?;
     let cards = cards(&tally, console.server.engine.clock().now());
-    let (mut rows, mut stopped) = (Vec::new(), Vec::new());
+    let (mut rows, mut stopped, mut charts) = (Vec::new(), Vec::new(), None);
     // The store counts all workspaces together, and a destination's name may be anybody's address.
     if visitor.caller.workspace.is_none() {
         let (engine, now) = (&console.server.engine, console.server.engine.clock().now());
         rows = standing::rows(engine, &engine.store().counts(now).await?, now).await?;
         stopped = engine.store().gates().await?.iter().map(Stopped::of).collect();
+        charts = Some(Charts::of(&engine.pulse().minutes(now)));
     }
-    page(&Page { frame: Frame::around(&console, &visitor, Place::Overview), cards, rows, stopped })
+    page(&Page { frame: Frame::around(&console, &visitor, Place::Overview), cards, rows, stopped, charts })
 }
 
 fn cards(tally: &Tally, now: Timestamp) -> Vec<Card> {

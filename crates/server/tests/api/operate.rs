@@ -173,3 +173,20 @@ async fn messages_are_found_by_recipient_error_and_time_and_deeds_are_told() {
     let one = rig.key(redeliver_engine::access::Role::Admin, Some("acme")).await;
     assert_eq!(rig.call("GET", "/v1/audit", Some(&one), "").await.status, 403);
 }
+
+#[tokio::test]
+async fn what_an_instance_has_done_is_told_by_the_minute() {
+    let rig = Rig::running().await;
+    rig.accept(r#"{"route": "email", "payload": 1}"#).await;
+    for _ in 0..6_000 {
+        let told = rig.get("/v1/stats/minutes").await.json();
+        let items = told["items"].as_array().unwrap();
+        assert_eq!(items.len(), 180);
+        if let Some(minute) = items.iter().find(|minute| minute["delivered"] == 1) {
+            assert!(minute["lateness_p99_ms"].is_u64() && minute["dead"] == 0, "{minute}");
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("nothing was ever delivered");
+}

@@ -9,7 +9,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redeliver_core::accept::NewMessage;
+use redeliver_core::bulk::Bulk;
 use redeliver_core::email::{Email, Ics};
+use redeliver_core::gate::Scope;
 use redeliver_core::{Message, MessageId, State};
 use redeliver_engine::access::Role;
 use redeliver_engine::stop::stop_pair;
@@ -21,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::chromium::Chromium;
-use crate::hostile::{NASTY, mail_saying};
+use crate::hostile::{NASTY, hostile_bulk, mail_saying};
 use crate::stage::{Stage, mail};
 
 /// Worked out in the browser: texts whose colour is too near to what is behind them.
@@ -199,6 +201,25 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     story.browser.go(&format!("{address}/admin"));
     assert!(story.text(".card.warning").contains("2"), "pending");
     assert!(story.text(".card.alarm").contains("2"), "failed");
+    let lately = story.text("#lately + .charts");
+    assert!(lately.contains("2 tried again") && lately.contains("2 given up"), "{lately}");
+
+    // Whoever listens is told that something has changed, and the page finds out by itself.
+    story.browser.ask(
+        "window.heard = 0; new EventSource('/admin/live').addEventListener('changed', () => window.heard++), 0",
+    );
+    let hears = |story: &mut Story, count: usize| {
+        story.browser.ask(&format!(
+            "new Promise((done) => {{ const look = () => window.heard >= {count} ? done(0) : setTimeout(look, 20); look(); }})"
+        ));
+    };
+    hears(&mut story, 1);
+    let note = story.runtime.block_on(story.stage.accept(mail("A note")));
+    hears(&mut story, 2);
+    story.browser.ask(
+        "new Promise((done) => { const look = () => document.querySelector('.card.warning .number').innerText === '3' ? done(0) : setTimeout(look, 20); look(); })",
+    );
+    story.await_message(&note, |message| message.attempts == 1);
     story.look("overview");
     story.browser.click_through(".card.alarm a");
     assert_eq!(story.path(), "/admin/email-queue?show=failed");
@@ -248,14 +269,37 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     story.look("nothing-failed");
     story.browser.tell("Emulation.setScriptExecutionDisabled", json!({ "value": false }));
 
-    // Whatever mails say, nothing of it runs.
-    for nasty in NASTY {
+    // Whatever mails, people and other sides say, nothing of it runs.
+    for (number, nasty) in NASTY.into_iter().enumerate() {
+        let bulk = Bulk { id: format!("nasty-{number}").into(), ..hostile_bulk(nasty) };
+        story.runtime.block_on(async {
+            story.stage.key(nasty, Role::Viewer, None).await;
+            assert!(story.stage.store.put_bulk(bulk, None).await.unwrap());
+            story.stage.engine.pause(Scope::Destination, nasty, &nasty.into()).await.unwrap();
+        });
+        story.browser.go(&format!("{address}/admin/bulk/nasty-{number}"));
+        assert_eq!(story.browser.ask("typeof window.hacked"), json!("undefined"), "{nasty}");
         let id = story.runtime.block_on(story.stage.accept(mail_saying(nasty)));
         story.browser.go(&format!("{address}/admin/messages/{id}"));
         assert_eq!(story.browser.ask("typeof window.hacked"), json!("undefined"), "{nasty}");
     }
-    story.browser.go(&format!("{address}/admin/email-queue"));
-    assert_eq!(story.browser.ask("typeof window.hacked"), json!("undefined"));
+    for page in [
+        "",
+        "/messages",
+        "/dead-letters",
+        "/bulk",
+        "/routes",
+        "/audit",
+        "/email-queue?show=failed",
+        "/email-queue",
+    ] {
+        story.browser.go(&format!("{address}/admin{page}"));
+        // What would run by a mouse or a focus has had its chance.
+        story.browser.ask(
+            "document.querySelectorAll('*').forEach((e) => ['mouseover', 'focus', 'load', 'error'].forEach((k) => e.dispatchEvent(new Event(k)))), 0",
+        );
+        assert_eq!(story.browser.ask("typeof window.hacked"), json!("undefined"), "{page}");
+    }
     story.look("hostile");
 
     assert_eq!(story.browser.complaints, Vec::<String>::new(), "the browser found something wrong");

@@ -69,7 +69,7 @@ pub fn mail_saying(text: &str) -> NewMessage {
 }
 
 /// Something done to many messages by somebody with such a name.
-fn hostile_bulk(text: &str) -> Bulk {
+pub fn hostile_bulk(text: &str) -> Bulk {
     Bulk {
         id: "b".into(),
         version: 0,

@@ -110,3 +110,13 @@ async fn what_is_not_there_is_a_page_that_says_so() {
         assert_eq!(reader.get(path).await.status, StatusCode::UNPROCESSABLE_ENTITY, "{path}");
     }
 }
+
+#[tokio::test]
+async fn nobody_listens_to_what_they_may_not_see() {
+    let stage = Stage::new();
+    let path = format!("/admin/live?message={}", stage.failed("Invoice").await);
+    let mut other = stage.reader(Role::Viewer, Some("other")).await;
+    assert_eq!(other.get(&path).await.status, StatusCode::NOT_FOUND);
+    let mut stranger = crate::reader::Reader::new(&stage.router);
+    assert_eq!(stranger.get(&path).await.location(), "/login");
+}
