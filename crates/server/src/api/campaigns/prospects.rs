@@ -198,9 +198,14 @@ fn csv(text: &str) -> Result<Read, Problem> {
         }
     }
     let mut read = Read::default();
+    let (mut line, mut counted) = (1, 0);
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
-        let line = record.position().map_or(0, csv::Position::line);
+        // The reader's own count stops at the CR of the line before.
+        let start = record.position().map_or(counted, |at| at.byte() as usize);
+        let start = text.len() - text.get(start..).unwrap_or_default().trim_start_matches(['\r', '\n']).len();
+        line += text.get(counted..start).unwrap_or_default().matches('\n').count() as u64;
+        counted = start;
         if record.len() != columns.len() {
             let problem = format!("has {} cells, and there are {} columns", record.len(), columns.len());
             read.wrong(line, [("(line)".to_owned(), problem)]);
