@@ -18,6 +18,8 @@ use story::server::{KEY, Place, Server};
 /// Runs schemathesis with all its checks; it must find nothing.
 fn schemathesis(server: &Server, more: &[&str]) {
     let output = Command::new(root().join(".build/peers/bin/schemathesis"))
+        .arg("--config-file")
+        .arg(root().join("tests/api_under_fire.toml"))
         .args([
             "run",
             &format!("{}/openapi.json", server.url),

@@ -155,16 +155,15 @@ fn planned_by_all_at_once_and_once(place: &Place, servers: &[Server]) {
 
 #[test]
 fn a_campaign_is_planned_once_on_sqlite() {
-    let place = Place::with_profile("campaigns").variable("REDELIVER_KEY", KEY);
+    let place = Place::profile("campaigns").variable("REDELIVER_KEY", KEY);
     planned_by_all_at_once_and_once(&place, &[place.serve()]);
 }
 
 #[test]
 fn two_schedulers_on_postgres_plan_a_campaign_once() {
     let database = PostgresServer::shared().database();
-    let place = Place::with_profile("campaigns")
-        .variable("REDELIVER_KEY", KEY)
-        .variable("DATABASE_URL", &database.url());
+    let place =
+        Place::profile("campaigns").variable("REDELIVER_KEY", KEY).variable("DATABASE_URL", &database.url());
     planned_by_all_at_once_and_once(&place, &[place.serve(), place.serve()]);
 }
 
@@ -172,7 +171,7 @@ fn two_schedulers_on_postgres_plan_a_campaign_once() {
 fn a_scheduler_that_is_killed_in_the_middle_goes_on_where_it_was() {
     // Whoever is too late to interrupt it takes more.
     for count in [4_000, 16_000, 64_000] {
-        let place = Place::with_profile("campaigns").variable("REDELIVER_KEY", KEY);
+        let place = Place::profile("campaigns").variable("REDELIVER_KEY", KEY);
         let server = place.serve();
         let id = made(&server, &campaign("seq-1", "default"));
         place.say(&["campaign", "import", &id, &csv(&place, "prospects.csv", count), "--url", &server.url]);
@@ -198,7 +197,7 @@ fn a_scheduler_that_is_killed_in_the_middle_goes_on_where_it_was() {
 #[test]
 fn mails_go_out_in_their_window_once_in_threads_and_not_after_a_stop() {
     let sink = Sink::new();
-    let place = Place::with_profile("campaigns").variable("SMTP_URL", &sink.url()).with_clock();
+    let place = Place::profile("campaigns").variable("SMTP_URL", &sink.url()).with_clock();
     let server = place.serve();
     let written = json!({ "days": ["tue", "wed", "thu"], "start": "09:30", "end": "11:00", "zone": "Europe/Paris",
         "daily_quota": 3, "spacing": ["30s", "90s"] });

@@ -38,7 +38,7 @@ const STUCK: Duration = Duration::from_secs(90);
 
 /// The scheduler as it is shipped, with less patience.
 fn scheduler(database: &Database<'_>, broker: &RabbitmqServer) -> Place {
-    Place::with_profile("email-dispatcher")
+    Place::profile("email-dispatcher")
         .variable("DATABASE_URL", &database.url())
         .variable("RABBITMQ_URL", &broker.url())
         .variable("RetryIntervalSeconds", "1")

@@ -43,7 +43,7 @@ const STUCK: Duration = Duration::from_secs(90);
 
 /// The profile as it is shipped, with less patience.
 fn place(database_url: &str, broker: &RabbitmqServer) -> Place {
-    Place::with_profile("email-dispatcher")
+    Place::profile("email-dispatcher")
         .variable("DATABASE_URL", database_url)
         .variable("RABBITMQ_URL", &broker.url())
         .variable("RetryIntervalSeconds", "1")

@@ -45,14 +45,7 @@ pub struct Answer {
 impl Place {
     /// A place for the e-mail outbox that sends to this SMTP server.
     pub fn outbox(smtp_url: &str) -> Self {
-        Self::with_profile("email-outbox").variable("SMTP_URL", smtp_url)
-    }
-
-    /// A place for a profile.
-    pub fn with_profile(name: &str) -> Self {
-        let place =
-            Self { dir: Arc::new(tempfile::tempdir().unwrap()), args: Vec::new(), variables: Vec::new() };
-        place.arg("--profile").arg(name)
+        Self::profile("email-outbox").variable("SMTP_URL", smtp_url)
     }
 
     /// A place for a profile.

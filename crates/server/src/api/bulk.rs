@@ -99,7 +99,7 @@ pub struct ForecastView {
 }
 
 /// Either.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
 #[serde(untagged)]
 pub enum Answered {
     /// It was only asked what it would mean.
@@ -184,8 +184,8 @@ pub async fn list(
 
 /// Do the same to many messages, or find out what it would mean
 #[utoipa::path(post, path = "/v1/bulk", operation_id = "begin_bulk", tag = "bulk", request_body = NewBulk,
-    responses((status = 200, description = "What it would mean; nothing was done", body = Answered),
-        (status = 202, description = "It has begun", body = Answered), Sent))]
+    responses((status = 200, description = "What it would mean; nothing was done", body = ForecastView),
+        (status = 202, description = "It has begun", body = BulkView), Sent))]
 pub async fn begin(
     State(server): State<Server>,
     caller: Caller,
