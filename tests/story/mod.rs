@@ -25,13 +25,18 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// Waits until there is something.
-pub fn until_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    until_some_within(PATIENCE, what, look)
+}
+
+/// Waits that long until there is something.
+pub fn until_some_within<T>(patience: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(begun.elapsed() < patience, "waited in vain: {what}");
         breathe();
     }
 }
