@@ -9,9 +9,9 @@ use redeliver_core::change::NewRow;
 use redeliver_core::content::ContentSource;
 use redeliver_core::{Lane, Timestamp};
 use tokio::task::JoinHandle;
-use tokio_postgres::Client;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
 use crate::encode::to_text;
@@ -130,35 +130,42 @@ impl Drop for Bare {
     }
 }
 
-async fn copy(db: &mut Client, rows: &[NewRow]) -> Result<(), Fault> {
-    let transaction = db.transaction().await?;
-    let types = [
-        Type::UUID,
-        Type::TEXT,
-        Type::TEXT,
-        Type::INT2,
-        Type::INT2,
-        Type::INT8,
-        Type::INT8,
-        Type::INT8,
-        Type::INT4,
-        Type::INT4,
-        Type::BOOL,
-        Type::INT8,
-        Type::INT8,
-        Type::INT4,
-        Type::INT4,
-        Type::INT4,
-        Type::INT4,
-        Type::BOOL,
-    ];
-    let sink = transaction.copy_in(include_str!("bare/copy_messages.sql")).await?;
-    let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
-    for row in rows {
-        let message = &row.message;
+/// The types of the columns of a new message that are copied. The last one is its key, which not every statement takes.
+const MESSAGE_TYPES: [Type; 19] = [
+    Type::UUID,
+    Type::TEXT,
+    Type::TEXT,
+    Type::INT2,
+    Type::INT2,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::INT4,
+    Type::INT4,
+    Type::BOOL,
+    Type::INT8,
+    Type::INT8,
+    Type::INT4,
+    Type::INT4,
+    Type::INT4,
+    Type::INT4,
+    Type::BOOL,
+    Type::TEXT,
+];
+
+/// Copies new messages without what they carry, by a statement that takes so many of their columns.
+async fn copy_messages(
+    transaction: &Transaction<'_>,
+    sql: &str,
+    columns: usize,
+    rows: &[NewRow],
+) -> Result<(), Fault> {
+    let sink = transaction.copy_in(sql).await?;
+    let mut writer = pin!(BinaryCopyInWriter::new(sink, &MESSAGE_TYPES[..columns]));
+    for NewRow { message, .. } in rows {
         let due_at = message.due_at.as_ms();
         let (scheduled, created) = (message.scheduled_for.as_ms(), message.created_at.as_ms());
-        let values: [&(dyn ToSql + Sync); 18] = [
+        let values: [&(dyn ToSql + Sync); MESSAGE_TYPES.len()] = [
             &own(&message.id),
             &&*message.workspace,
             &&*message.route,
@@ -177,10 +184,17 @@ async fn copy(db: &mut Client, rows: &[NewRow]) -> Result<(), Fault> {
             &0_i32,
             &0_i32,
             &false,
+            &message.key.as_deref(),
         ];
-        writer.as_mut().write(&values).await?;
+        writer.as_mut().write(&values[..columns]).await?;
     }
     writer.finish().await?;
+    Ok(())
+}
+
+async fn copy(db: &mut Client, rows: &[NewRow]) -> Result<(), Fault> {
+    let transaction = db.transaction().await?;
+    copy_messages(&transaction, include_str!("bare/copy_messages.sql"), 18, rows).await?;
     let types = [Type::UUID, Type::TEXT, Type::BYTEA, Type::TEXT, Type::TEXT, Type::INT2];
     let sink = transaction.copy_in(include_str!("bare/copy_contents.sql")).await?;
     let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
@@ -205,56 +219,7 @@ async fn copy(db: &mut Client, rows: &[NewRow]) -> Result<(), Fault> {
 
 async fn copy_mails(db: &mut Client, rows: &[NewRow]) -> Result<(), Fault> {
     let transaction = db.transaction().await?;
-    let types = [
-        Type::UUID,
-        Type::TEXT,
-        Type::TEXT,
-        Type::INT2,
-        Type::INT2,
-        Type::INT8,
-        Type::INT8,
-        Type::INT8,
-        Type::INT4,
-        Type::INT4,
-        Type::BOOL,
-        Type::INT8,
-        Type::INT8,
-        Type::INT4,
-        Type::INT4,
-        Type::INT4,
-        Type::INT4,
-        Type::BOOL,
-        Type::TEXT,
-    ];
-    let sink = transaction.copy_in(include_str!("bare/copy_mails.sql")).await?;
-    let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
-    for NewRow { message, .. } in rows {
-        let due_at = message.due_at.as_ms();
-        let (scheduled, created) = (message.scheduled_for.as_ms(), message.created_at.as_ms());
-        let values: [&(dyn ToSql + Sync); 19] = [
-            &own(&message.id),
-            &&*message.workspace,
-            &&*message.route,
-            &(message.lane as i16),
-            &0_i16,
-            &due_at,
-            &due_at,
-            &(message.fence as i64),
-            &0_i32,
-            &0_i32,
-            &false,
-            &scheduled,
-            &created,
-            &0_i32,
-            &0_i32,
-            &0_i32,
-            &0_i32,
-            &false,
-            &message.key.as_deref(),
-        ];
-        writer.as_mut().write(&values).await?;
-    }
-    writer.finish().await?;
+    copy_messages(&transaction, include_str!("bare/copy_mails.sql"), 19, rows).await?;
     let types = [Type::UUID, Type::TEXT, Type::TEXT, Type::BYTEA, Type::TEXT, Type::TEXT, Type::INT2];
     let sink = transaction.copy_in(include_str!("bare/copy_mail_contents.sql")).await?;
     let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));

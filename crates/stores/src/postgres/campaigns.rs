@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::Postgres;
 use super::apply::write_audit;
+use super::columns::Param;
 use super::connections::ask;
 use super::errors::{Fault, odd};
 use super::insert::insert_all;
@@ -169,6 +170,22 @@ async fn put_settings(
     Ok(transaction.commit().await?)
 }
 
+/// Writes one row and who did that, if the row is as the statement wants it. Says whether it was.
+async fn write_as_a_deed(
+    db: &mut Client,
+    sql: &str,
+    params: &[Param<'_>],
+    audit: &Audit,
+) -> Result<bool, Fault> {
+    let transaction = db.transaction().await?;
+    let is_written = transaction.execute_typed(sql, params).await? == 1;
+    if is_written {
+        write_audit(transaction.client(), &[audit]).await?;
+    }
+    transaction.commit().await?;
+    Ok(is_written)
+}
+
 async fn add_campaign(db: &mut Client, record: &CampaignRecord, audit: &Audit) -> Result<bool, Fault> {
     let (definition, ledger) = (to_text("campaign", &record.definition)?, to_text("ledger", &record.ledger)?);
     let params = [
@@ -182,13 +199,7 @@ async fn add_campaign(db: &mut Client, record: &CampaignRecord, audit: &Audit) -
         (&record.last_at.map(Timestamp::as_ms) as _, Type::INT8),
         (&record.created_at.as_ms() as _, Type::INT8),
     ];
-    let transaction = db.transaction().await?;
-    let is_new = transaction.execute_typed(include_str!("sql/add_campaign.sql"), &params).await? == 1;
-    if is_new {
-        write_audit(transaction.client(), &[audit]).await?;
-    }
-    transaction.commit().await?;
-    Ok(is_new)
+    write_as_a_deed(db, include_str!("sql/add_campaign.sql"), &params, audit).await
 }
 
 async fn campaigns(db: &Client, sql: &str, name: &str) -> Result<Vec<CampaignRecord>, Fault> {
@@ -221,13 +232,7 @@ async fn unfinished(db: &Client, now: Timestamp) -> Result<Vec<Unfinished>, Faul
 async fn move_campaign(db: &mut Client, change: &CampaignChange) -> Result<bool, Fault> {
     let (from, to) = (change.from.name(), change.to.name());
     let params = [(&&*change.id as _, Type::TEXT), (&from as _, Type::TEXT), (&to as _, Type::TEXT)];
-    let transaction = db.transaction().await?;
-    let moved = transaction.execute_typed(include_str!("sql/move_campaign.sql"), &params).await? == 1;
-    if moved {
-        write_audit(transaction.client(), &[&change.audit]).await?;
-    }
-    transaction.commit().await?;
-    Ok(moved)
+    write_as_a_deed(db, include_str!("sql/move_campaign.sql"), &params, &change.audit).await
 }
 
 async fn enrol(db: &mut Client, campaign: &str, prospects: &[Prospect]) -> Result<Vec<bool>, Fault> {
@@ -282,13 +287,7 @@ async fn stop_prospect(
         return Ok(false);
     }
     let params = [(&campaign as _, Type::TEXT), (&prospect as _, Type::TEXT), (&reason as _, Type::TEXT)];
-    let transaction = db.transaction().await?;
-    let stopped = transaction.execute_typed(include_str!("sql/stop_prospect.sql"), &params).await? == 1;
-    if stopped {
-        write_audit(transaction.client(), &[audit]).await?;
-    }
-    transaction.commit().await?;
-    Ok(stopped)
+    write_as_a_deed(db, include_str!("sql/stop_prospect.sql"), &params, audit).await
 }
 
 async fn dossier(db: &Client, campaign: &str, id: &str) -> Result<Option<Dossier>, Fault> {
