@@ -7,13 +7,14 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use redeliver_engine::intake::Sink;
 use redeliver_engine::memory::MemoryStore;
-use redeliver_engine::stop::stop_pair;
+use redeliver_engine::stop::{Stopper, stop_pair};
 use redeliver_server::auth::secret::AdminKey;
 use redeliver_server::limits::Limits;
 use redeliver_server::metrics::Metrics;
 use redeliver_server::{Durability, Server, router, serve};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 
 use super::carrier::Carrier;
 use super::report::{Report, Row};
@@ -23,36 +24,55 @@ use crate::args::BenchArgs;
 
 /// Connections, and callers within the process.
 const CONNECTIONS: usize = 64;
-const KEY: &str = "a-key-for-this-benchmark-only";
+pub(super) const KEY: &str = "a-key-for-this-benchmark-only";
 
 /// One by one over HTTP from sixty-four connections, held against sixty-four callers of the engine itself.
 pub(super) async fn accept_http(args: &BenchArgs, place: &Place, report: &mut Report) -> anyhow::Result<()> {
     let each = args.messages / 5 / CONNECTIONS;
     let without = in_process(each, place).await?;
     let rig = Rig::new(place.fresh().await?, Carrier::default())?;
-    let key = AdminKey::new(KEY).map_err(|why| anyhow::anyhow!("the benchmark's key: {why}"))?;
-    let server = Server::new(
-        Arc::clone(&rig.engine),
-        Arc::new(MemoryStore::default()),
-        Some(key),
-        Durability::Full,
-        Limits::default(),
-        Metrics::install(),
-    );
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on this machine")?;
-    let address = listener.local_addr().context("cannot tell on which port")?;
-    let (stopper, stop) = stop_pair();
-    let limits = Arc::clone(&server.limits);
-    let serving = tokio::spawn(serve::serve(listener, router(server), limits, stop));
+    let served = Served::begin(&rig).await?;
+    let address = served.address;
     let measured = match args.wrk {
         true => wrk::post(address, CONNECTIONS, KEY, &body()).await?,
         false => by_ourselves(address, each, report).await?,
     };
-    stopper.stop();
-    serving.await.context("the server did not end well")?;
+    served.end().await?;
     let Measured { n, rate, times } = measured;
     let rated = Row::rate("accept_http", n, rate, Some(without));
     report.add(Row { p50_ms: times.p50_ms, p99_ms: times.p99_ms, max_ms: times.max_ms, ..rated })
+}
+
+/// The whole face of a server over an engine, on a port of its own.
+pub(super) struct Served {
+    pub(super) address: SocketAddr,
+    stopper: Stopper,
+    serving: JoinHandle<()>,
+}
+
+impl Served {
+    pub(super) async fn begin(rig: &Rig) -> anyhow::Result<Self> {
+        let key = AdminKey::new(KEY).map_err(|why| anyhow::anyhow!("the benchmark's key: {why}"))?;
+        let server = Server::new(
+            Arc::clone(&rig.engine),
+            Arc::new(MemoryStore::default()),
+            Some(key),
+            Durability::Full,
+            Limits::default(),
+            Metrics::install(),
+        );
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on this machine")?;
+        let address = listener.local_addr().context("cannot tell on which port")?;
+        let (stopper, stop) = stop_pair();
+        let limits = Arc::clone(&server.limits);
+        let serving = tokio::spawn(serve::serve(listener, router(server), limits, stop));
+        Ok(Self { address, stopper, serving })
+    }
+
+    pub(super) async fn end(self) -> anyhow::Result<()> {
+        self.stopper.stop();
+        self.serving.await.context("the server did not end well")
+    }
 }
 
 /// What a client saw.

@@ -1,24 +1,18 @@
 //! How long each page of the console takes to its first byte, over HTTP, with millions of messages behind it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use redeliver_core::accept::NewMessage;
 use redeliver_core::email::{Email, Mailbox};
 use redeliver_engine::intake::Sink;
-use redeliver_engine::memory::MemoryStore;
-use redeliver_engine::stop::stop_pair;
 use redeliver_engine::store::Filter;
-use redeliver_server::auth::secret::AdminKey;
-use redeliver_server::limits::Limits;
-use redeliver_server::metrics::Metrics;
-use redeliver_server::{Durability, Server, router, serve};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 use super::carrier::Carrier;
+use super::http::{KEY, Served};
 use super::report::{Report, Row};
 use super::rig::{Place, Rig};
 
@@ -26,7 +20,6 @@ use super::rig::{Place, Rig};
 const LOOKS: usize = 20;
 /// E-mails among the messages, so that the e-mail queue has something to show.
 const EMAILS: usize = 200;
-const KEY: &str = "a-key-for-this-benchmark-only";
 
 /// Every page, with so many messages that wait for their time and a share that is in each other state.
 pub(super) async fn pages(n: usize, place: &Place, report: &mut Report) -> anyhow::Result<()> {
@@ -41,21 +34,8 @@ pub(super) async fn pages(n: usize, place: &Place, report: &mut Report) -> anyho
     let newest = rig.engine.store().list(Filter { limit: 1, ..Filter::default() }).await?.pop();
     let newest = newest.context("there is no message")?.id;
 
-    let key = AdminKey::new(KEY).map_err(|why| anyhow::anyhow!("the benchmark's key: {why}"))?;
-    let server = Server::new(
-        Arc::clone(&rig.engine),
-        Arc::new(MemoryStore::default()),
-        Some(key),
-        Durability::Full,
-        Limits::default(),
-        Metrics::install(),
-    );
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on this machine")?;
-    let address = listener.local_addr().context("cannot tell on which port")?;
-    let (stopper, stop) = stop_pair();
-    let limits = Arc::clone(&server.limits);
-    let serving = tokio::spawn(serve::serve(listener, router(server), limits, stop));
-    let mut reader = Reader::log_in(address).await?;
+    let served = Served::begin(&rig).await?;
+    let mut reader = Reader::log_in(served.address).await?;
     for path in [
         "/admin",
         "/admin/email-queue",
@@ -83,9 +63,7 @@ pub(super) async fn pages(n: usize, place: &Place, report: &mut Report) -> anyho
         report.add(Row { n, ..Row::times(&format!("page {shown}"), &times_ms) })?;
     }
     drop(reader);
-    stopper.stop();
-    serving.await.context("the server did not end well")?;
-    Ok(())
+    served.end().await
 }
 
 fn email(number: usize) -> anyhow::Result<NewMessage> {
