@@ -2,29 +2,25 @@
 //! same records with the same settings, in turns, against the same cluster. `kafka [MESSAGES] [ROUNDS]`
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement that cannot go on has failed")]
 
+mod measured;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use measured::{BODY_BYTES, WITHIN, carried, per_second};
 use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer, ProducerContext, ThreadedProducer};
 use redeliver_conformance::make;
-use redeliver_core::{AttemptId, Content, Message, Outcome, Timestamp};
+use redeliver_core::{AttemptId, Content, Timestamp};
 use redeliver_engine::clock::{Clock, WallClock};
-use redeliver_engine::transport::{Envelope, Transport};
 use redeliver_servers::kafka::KafkaCluster;
 use redeliver_transports::kafka::{Brokers, ClusterConfig, KafkaConfig, KafkaTransport, NAME_HEADER};
 
 /// Carryings in the air at once.
 const WINDOW: usize = 4_096;
-/// Enough for any run.
-const WITHIN: Duration = Duration::from_secs(120);
-const BODY_BYTES: usize = 200;
 const TOPIC: &str = "measured";
 
 fn main() {
@@ -46,10 +42,6 @@ fn cluster() -> KafkaCluster {
     cluster
 }
 
-fn per_second(messages: usize, clock: &WallClock, began: Duration) -> f64 {
-    messages as f64 / clock.uptime().saturating_sub(began).as_secs_f64()
-}
-
 async fn ours(messages: usize) -> f64 {
     let cluster = cluster();
     let brokers = Brokers::parse(cluster.brokers()).ok();
@@ -66,24 +58,7 @@ async fn ours(messages: usize) -> f64 {
         content_type: Some("application/json".into()),
         ..Content::of_bytes(vec![b'x'; BODY_BYTES])
     };
-    let message = make::message(1);
-    carry(&transport, &message, &content).await;
-    let began = clock.uptime();
-    let mut air = FuturesUnordered::new();
-    for _ in 0..messages {
-        if air.len() >= WINDOW {
-            air.next().await;
-        }
-        air.push(carry(&transport, &message, &content));
-    }
-    while air.next().await.is_some() {}
-    per_second(messages, &clock, began)
-}
-
-async fn carry(transport: &KafkaTransport, message: &Message, content: &Content) {
-    let envelope = Envelope { message, content, target: content.target.as_deref() };
-    let outcome = transport.carry(&envelope, WITHIN).await;
-    assert!(matches!(outcome, Outcome::Delivered { .. }), "{outcome:?}");
+    carried(&transport, &content, WINDOW, messages, &clock).await
 }
 
 /// Counts what has arrived.

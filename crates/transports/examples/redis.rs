@@ -2,22 +2,17 @@
 //! same entries over one connection with as many under way, in turns, against the same server. `redis [MESSAGES] [ROUNDS]`
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement that cannot go on has failed")]
 
-use std::time::Duration;
+mod measured;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use measured::{BODY_BYTES, WITHIN, carried, per_second};
 use redeliver_conformance::make;
-use redeliver_core::{AttemptId, Content, Message, Outcome, Timestamp};
+use redeliver_core::{AttemptId, Content, Timestamp};
 use redeliver_engine::clock::{Clock, WallClock};
-use redeliver_engine::transport::{Envelope, Transport};
 use redeliver_servers::redis::RedisServer;
 use redeliver_transports::redis::{RedisConfig, RedisTransport, ServerConfig, Servers};
 
 /// Messages under way at once.
 const WINDOW: usize = 1_000;
-/// Enough for any run.
-const WITHIN: Duration = Duration::from_secs(120);
-const BODY_BYTES: usize = 200;
 
 fn main() {
     let numbers: Vec<usize> = std::env::args().skip(1).map(|word| word.parse().unwrap()).collect();
@@ -34,10 +29,6 @@ fn main() {
     }
 }
 
-fn per_second(messages: usize, clock: &WallClock, began: Duration) -> f64 {
-    messages as f64 / clock.uptime().saturating_sub(began).as_secs_f64()
-}
-
 async fn ours(server: &RedisServer, messages: usize) -> f64 {
     let servers = Some(Servers::parse(&server.url()).unwrap());
     let config = RedisConfig {
@@ -51,24 +42,7 @@ async fn ours(server: &RedisServer, messages: usize) -> f64 {
         content_type: Some("application/json".into()),
         ..Content::of_bytes(vec![b'x'; BODY_BYTES])
     };
-    let message = make::message(1);
-    carry(&transport, &message, &content).await;
-    let began = clock.uptime();
-    let mut air = FuturesUnordered::new();
-    for _ in 0..messages {
-        if air.len() >= WINDOW {
-            air.next().await;
-        }
-        air.push(carry(&transport, &message, &content));
-    }
-    while air.next().await.is_some() {}
-    per_second(messages, &clock, began)
-}
-
-async fn carry(transport: &RedisTransport, message: &Message, content: &Content) {
-    let envelope = Envelope { message, content, target: content.target.as_deref() };
-    let outcome = transport.carry(&envelope, WITHIN).await;
-    assert!(matches!(outcome, Outcome::Delivered { .. }), "{outcome:?}");
+    carried(&transport, &content, WINDOW, messages, &clock).await
 }
 
 /// The client by itself: a pipeline of as many entries after the other.
