@@ -109,7 +109,7 @@ coverage: ## Measure which lines the tests reach; fails below the gates in scrip
 screenshots: ## Look at every page of the console in a browser, and keep the pictures in docs/console
 	@scripts/ensure build check peers
 	@mkdir -p docs/console
-	@REDELIVER_SCREENSHOTS="$(CURDIR)/docs/console" $(CARGO) test --locked -p redeliver-server --test console browser
+	@REDELIVER_SCREENSHOTS="$(CURDIR)/docs/console" $(CARGO) test --locked -p redeliver-cli --test console
 
 doc: ## Build the documentation of the code, without warnings
 	@scripts/ensure build

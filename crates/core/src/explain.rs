@@ -1,6 +1,7 @@
 //! Says in plain words why a message is where it is, what it waits for, and when it can move.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::content::Content;
 use crate::gate::{Closed, GateKey, GateRecord, Verdict, on_the_way};
@@ -172,8 +173,12 @@ fn sentence(message: &Message, route: &Route, shut: &[&GateView], now: Timestamp
         State::Waiting { .. } => match shut {
             [] => format!("It is due now and goes out as soon as a worker has room; {}.", tries()),
             [only] if &*only.gate == "due" => {
-                let left = show_span(message.due_at.since(now));
-                format!("It goes out in {left}, at {}; {}.", message.due_at, tries())
+                let what = match message.attempts {
+                    0 => "It goes out",
+                    _ => "It failed and is tried again",
+                };
+                let left = show_span(in_seconds(message.due_at.since(now)));
+                format!("{what} in {left}, at {}; {}.", message.due_at, tries())
             }
             several => {
                 let gates: Vec<String> = several.iter().map(|view| words(view)).collect();
@@ -234,20 +239,20 @@ fn dead_because(reason: DeadReason, route: &Route) -> &'static str {
     }
 }
 
+/// Nobody waits for parts of a second.
+fn in_seconds(span: Duration) -> Duration {
+    Duration::from_secs(span.as_secs() + u64::from(span.subsec_nanos() > 0))
+}
+
 fn last_error(message: &Message) -> String {
     match &message.last_error {
         None => String::new(),
-        Some(error) => match &error.code {
-            Some(code) => format!(", the last error was {code} {}", error.text),
-            None => format!(", the last error was {}", error.text),
-        },
+        Some(error) => format!(", the last error was {}", error.said()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::accept::{NewMessage, admit};
     use crate::gate::Scope;
@@ -291,7 +296,7 @@ mod tests {
         assert_eq!(said.earliest_at, Some(Timestamp::from_ms(30_000)));
         assert_eq!(
             said.sentence,
-            "It goes out in 30s, at 1970-01-01T00:00:30.000Z; 2 of 6 tries made, the last error was 451 try later."
+            "It failed and is tried again in 30s, at 1970-01-01T00:00:30.000Z; 2 of 6 tries made, the last error was 451 try later."
         );
         assert_eq!(said.gates[0].reason.as_deref(), Some("it waits for its next try"));
     }

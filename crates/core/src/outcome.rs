@@ -129,6 +129,16 @@ impl Failure {
         Self { blame, ..self }
     }
 
+    /// What the other side said, its code in front where the words don't have it anyway.
+    pub fn said(&self) -> String {
+        match &self.code {
+            Some(code) if !self.text.split_whitespace().any(|word| word == &**code) => {
+                format!("{code} {}", self.text)
+            }
+            _ => self.text.to_string(),
+        }
+    }
+
     /// The same, with a wait that the other side asked for.
     pub fn with_retry_after(self, span: Duration) -> Self {
         Self { retry_after: Some(span), ..self }
@@ -142,6 +152,19 @@ fn cut(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_code_is_said_once() {
+        for (text, said) in [
+            ("try later", "451 try later"),
+            ("451 4.3.0 try later", "451 4.3.0 try later"),
+            ("RCPT: 451 4.3.0 try later", "RCPT: 451 4.3.0 try later"),
+            ("queue 4511 is full", "451 queue 4511 is full"),
+        ] {
+            assert_eq!(Failure::new(text).with_code("451").said(), said);
+        }
+        assert_eq!(Failure::new("try later").said(), "try later");
+    }
 
     #[test]
     fn a_long_text_is_cut_between_characters() {

@@ -72,12 +72,9 @@ pub(super) fn written(mailbox: &Mailbox) -> String {
     }
 }
 
-/// An error as the other side said it, its code in front where the words don't begin with it anyway.
+/// An error as the other side said it.
 pub(super) fn said(failure: &Failure) -> String {
-    match &failure.code {
-        Some(code) if !failure.text.starts_with(&**code) => visible(&format!("{code} {}", failure.text)),
-        _ => visible(&failure.text),
-    }
+    visible(&failure.said())
 }
 
 /// A text with a mark for each character that can't be seen but changes how others are: controls, and those that turn

@@ -1,9 +1,10 @@
 //! The console, page by page: through the router, and in a real browser.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
+#[path = "../../../../tests/browser/mod.rs"]
 mod browser;
-mod chromium;
 mod hostile;
+mod hostile_in_browser;
 mod html;
 mod login;
 mod pages;

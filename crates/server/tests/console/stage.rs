@@ -1,7 +1,6 @@
 //! A server over the memory store, with a mail relay that is broken until somebody mends it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -33,26 +32,16 @@ pub const TRIES_MAX: u32 = 6;
 pub struct Stage {
     pub store: Arc<MemoryStore>,
     pub engine: Arc<Engine>,
-    pub relay: Arc<Relay>,
     pub router: Router,
 }
 
-/// Takes no mail until it is mended: refuses those that are about `lost`, and asks for the others later.
-#[derive(Default)]
-pub struct Relay {
-    pub is_mended: AtomicBool,
-}
+/// Takes no mail: asks for all of them later.
+struct Relay;
 
 #[async_trait]
 impl Transport for Relay {
-    async fn carry(&self, envelope: &Envelope<'_>, _: Duration) -> Outcome {
-        if self.is_mended.load(Ordering::Relaxed) {
-            return Outcome::Delivered { receipt: Some("250 2.0.0 queued as 4XbK".into()) };
-        }
-        match String::from_utf8_lossy(&envelope.content.bytes).contains("lost") {
-            true => Outcome::Refused(Failure::new("5.1.1 no such user here").with_code("550")),
-            false => Outcome::Failed(Failure::new("4.3.2 try again later").with_code("451")),
-        }
+    async fn carry(&self, _: &Envelope<'_>, _: Duration) -> Outcome {
+        Outcome::Failed(Failure::new("4.3.2 try again later").with_code("451"))
     }
 
     fn destination(&self, _: &Envelope<'_>) -> Name {
@@ -73,14 +62,14 @@ impl Stage {
     }
 
     fn at(clock: Arc<dyn Clock>) -> Self {
-        let (store, relay) = (Arc::new(MemoryStore::new()), Arc::new(Relay::default()));
+        let store = Arc::new(MemoryStore::new());
         let policy = Policy {
             backoff: Backoff::Table(vec![Duration::from_secs(1_800)]),
             jitter: Jitter::None,
             max_attempts: TRIES_MAX,
             expires_after: None,
         };
-        let transports = [("relay".into(), relay.clone() as Arc<dyn Transport>)].into();
+        let transports = [("relay".into(), Arc::new(Relay) as Arc<dyn Transport>)].into();
         let line = |name: &str| {
             Line::new(Route::new(name, "relay", policy.clone()), &transports, Vec::new()).unwrap()
         };
@@ -95,7 +84,7 @@ impl Stage {
             Limits::default(),
             Metrics::default(),
         );
-        Self { store, engine, relay, router: router(server) }
+        Self { store, engine, router: router(server) }
     }
 
     /// A new key of this role, for one workspace or all of them.

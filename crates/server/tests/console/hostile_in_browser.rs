@@ -1,0 +1,66 @@
+//! Whatever mails, people and other sides say, nothing of it runs in a real browser. Within this process, because much of it
+//! would never pass the API. What people do in a browser is done to the shipped binary: `tests/console.rs`.
+
+use std::sync::Arc;
+
+use redeliver_core::bulk::Bulk;
+use redeliver_core::gate::Scope;
+use redeliver_engine::access::Role;
+use redeliver_engine::stop::stop_pair;
+use redeliver_engine::store::Store;
+use redeliver_server::limits::Limits;
+use redeliver_server::serve::serve;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+use crate::browser::Visit;
+use crate::hostile::{NASTY, hostile_bulk, mail_saying};
+use crate::stage::Stage;
+
+/// Pages about everything.
+const PAGES: [&str; 9] = [
+    "",
+    "/messages",
+    "/dead-letters",
+    "/bulk",
+    "/routes",
+    "/audit",
+    "/keys",
+    "/email-queue?show=failed",
+    "/email-queue",
+];
+
+#[test]
+fn hostile_words_run_nowhere_in_a_browser() {
+    let (runtime, stage) = (Runtime::new().unwrap(), Stage::new());
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (_stopper, stop) = stop_pair();
+    runtime.spawn(serve(listener, stage.router.clone(), Arc::new(Limits::default()), stop));
+    let mut visit = Visit::begin(&address);
+    visit.log_in(&runtime.block_on(stage.key("ada", Role::Admin, None)).text);
+    for (number, nasty) in NASTY.into_iter().enumerate() {
+        let bulk = Bulk { id: format!("nasty-{number}").into(), ..hostile_bulk(nasty) };
+        let id = runtime.block_on(async {
+            stage.key(nasty, Role::Viewer, None).await;
+            assert!(stage.store.put_bulk(bulk, None).await.unwrap());
+            stage.engine.pause(Scope::Destination, nasty, &nasty.into()).await.unwrap();
+            stage.accept(mail_saying(nasty)).await
+        });
+        for page in [format!("/admin/bulk/nasty-{number}"), format!("/admin/messages/{id}")] {
+            visit.go(&page);
+            assert_eq!(visit.browser.ask("typeof window.hacked"), json!("undefined"), "{nasty}");
+        }
+    }
+    for page in PAGES {
+        visit.go(&format!("/admin{page}"));
+        // What would run by a mouse or a focus has had its chance.
+        visit.browser.ask(
+            "document.querySelectorAll('*').forEach((e) => ['mouseover', 'focus', 'load', 'error'].forEach((k) => e.dispatchEvent(new Event(k)))), 0",
+        );
+        assert_eq!(visit.browser.ask("typeof window.hacked"), json!("undefined"), "{page}");
+    }
+    visit.look("hostile");
+    visit.is_content();
+}
