@@ -35,13 +35,16 @@ pub struct Stage {
     pub router: Router,
 }
 
-/// Takes no mail: asks for all of them later.
+/// Takes no mail: refuses those that are about `lost`, and asks for the others later.
 struct Relay;
 
 #[async_trait]
 impl Transport for Relay {
-    async fn carry(&self, _: &Envelope<'_>, _: Duration) -> Outcome {
-        Outcome::Failed(Failure::new("4.3.2 try again later").with_code("451"))
+    async fn carry(&self, envelope: &Envelope<'_>, _: Duration) -> Outcome {
+        match String::from_utf8_lossy(&envelope.content.bytes).contains("lost") {
+            true => Outcome::Refused(Failure::new("5.1.1 no such user here").with_code("550")),
+            false => Outcome::Failed(Failure::new("4.3.2 try again later").with_code("451")),
+        }
     }
 
     fn destination(&self, _: &Envelope<'_>) -> Name {
