@@ -1,24 +1,21 @@
 //! The console of the shipped binary in a real browser, with real mails to a real mail server: every page, and everything that
-//! people do there, held against what the API and the mail server say happened. And the first minute of somebody new, who has
-//! run `make run` and read nothing.
+//! people do there, held against what the API and the mail server say happened.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a story that can't go on has failed")]
 
 #[path = "browser/mod.rs"]
 mod browser;
+#[path = "console/campaigns.rs"]
+mod campaigns;
+#[path = "console/newcomer.rs"]
+mod newcomer;
 #[path = "story/mod.rs"]
 mod story;
 
-use std::io::Read;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-
 use browser::Visit;
-use redeliver_servers::free_port;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use story::peer::{Peer, Sink};
 use story::server::{KEY, Place, Server};
-use story::{root, until, until_some};
+use story::{until, until_some};
 
 /// What the mail server does until it is mended: it refuses those who are lost, and asks for the others later.
 const BROKEN: &str = "refuse 550 5.1.1 no such user here for lost@*\ndefer 451 4.3.2 try again later";
@@ -415,60 +412,4 @@ fn an_admin_pauses_a_route_and_makes_and_revokes_a_key_in_a_browser() {
     other.go("/admin/messages");
     assert_eq!(other.path(), "/login", "whoever came in by it is out");
     desk.visit.is_content();
-}
-
-/// `scripts/run`, which is what `make run` runs, until it goes out of scope.
-struct Run(Child);
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        // It ends what it has begun.
-        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
-        let _ = self.0.wait();
-    }
-}
-
-#[test]
-fn somebody_new_sees_in_a_minute_that_a_mail_fails_is_tried_again_and_why() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = Command::new(root().join("scripts/run"))
-        .env("REDELIVER", Path::new(env!("CARGO_BIN_EXE_redeliver")))
-        .env("RUN_DIR", dir.path())
-        .env("HTTP_PORT", free_port().to_string())
-        .env("SINK_PORT", free_port().to_string())
-        .stdout(Stdio::piped())
-        .spawn();
-    let mut run = Run(run.unwrap());
-    let mut said = run.0.stdout.take().unwrap();
-    let mut told = String::new();
-    let mut bytes = [0; 4_096];
-    while !told.contains("Ctrl-C ends everything") {
-        let len = said.read(&mut bytes).unwrap();
-        assert!(len > 0, "it ended: {told}");
-        told.push_str(&String::from_utf8_lossy(&bytes[..len]));
-    }
-    // The first thing that it says is where to go, and with what.
-    let (page, rest) =
-        told.trim_start().strip_prefix("Open ").unwrap().split_once(" and log in with the key ").unwrap();
-    let key = rest.split_whitespace().next().unwrap();
-    let mut visit = Visit::begin(page.strip_suffix("/admin").unwrap());
-    visit.log_in(key);
-    visit.until("document.querySelector('.card.warning')?.innerText.includes('1')");
-    assert!(visit.text(".card.warning").contains("tried again by themselves"));
-    assert!(visit.text(".card.alarm").contains("retry or dismiss them"));
-    visit.look("first-minute");
-    visit.browser.click_through(".card.warning a");
-    visit.browser.click_through("a.row");
-    // Why, when next, and what if that fails too, in words.
-    let sentence = visit.text(".sentence");
-    assert!(
-        sentence.starts_with("It failed and is tried again in ") && sentence.contains("try again later"),
-        "{sentence}"
-    );
-    assert!(visit.text("li.next").contains("is next"), "{}", visit.text(".timeline"));
-    assert!(visit.text("li.ahead").contains("if that fails"));
-    visit.look("first-message");
-    // And without anybody's doing, the next try comes.
-    visit.until("document.querySelectorAll('.timeline li.warning').length >= 2");
-    visit.is_content();
 }

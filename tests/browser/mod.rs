@@ -44,7 +44,7 @@ const NAMELESS: &str = r#"[...document.querySelectorAll("a, button, summary, inp
   .map((e) => e.outerHTML.slice(0, 80))"#;
 
 /// The pages of which the docs have pictures.
-const KEPT: [&str; 12] = [
+const KEPT: [&str; 14] = [
     "login",
     "overview",
     "queue",
@@ -54,6 +54,8 @@ const KEPT: [&str; 12] = [
     "dead-letters",
     "bulk-plan",
     "bulk",
+    "campaigns",
+    "campaign",
     "routes",
     "audit",
     "keys-made",

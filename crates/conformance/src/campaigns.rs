@@ -106,6 +106,7 @@ macro_rules! campaign_tests {
             }
             quotas {
                 what_was_reserved_is_counted_until_the_limit
+                what_a_campaign_sent_is_counted_day_by_day
                 a_full_one_counts_nothing_anywhere
                 what_was_given_back_can_be_taken_again
                 a_sender_keeps_its_distance

@@ -5,6 +5,7 @@
 //! plan is a stream of times, and its state is a value that can be written down and gone on with.
 
 mod allowance;
+mod days;
 mod definition;
 mod follow;
 mod forecast;
@@ -18,6 +19,7 @@ mod rules;
 mod settings;
 
 pub use allowance::Allowance;
+pub use days::{PlannedDay, planned_days};
 pub use definition::{Campaign, DELAY_DAYS_MAX, Prospect, STEPS_MAX, Step};
 pub use follow::{Follows, follows};
 pub use forecast::{Forecast, StepForecast, forecast};

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 use crate::campaigns::Campaigns;
 use crate::store::StoreError;
-pub use look::{Place, ScheduledMail};
+pub use look::{CampaignCalendar, CampaignDay, Place, ScheduledMail};
 pub use plan::Scheduling;
 use template::Templates;
 

@@ -96,6 +96,9 @@ pub trait Campaigns: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<(Suppression, Timestamp)>, StoreError>;
 
+    /// Mails of a campaign that went out, or may have: for each day on which there was one, in order, its number and theirs.
+    async fn sent_by(&self, workspace: &str, campaign: &str) -> Result<Vec<(i64, u64)>, StoreError>;
+
     /// What is counted in the rows of a workspace for a day, by whose and name.
     async fn used_on(&self, workspace: &str, day: i64) -> Result<Vec<Used>, StoreError>;
 }

@@ -40,6 +40,7 @@ pub(crate) fn calls() -> OpenApiRouter<Server> {
         .routes(routes!(campaigns::get))
         .routes(routes!(campaigns::prospects::enrol))
         .routes(routes!(campaigns::forecast::forecast))
+        .routes(routes!(campaigns::days::days))
         .routes(routes!(campaigns::act::launch))
         .routes(routes!(campaigns::act::pause))
         .routes(routes!(campaigns::act::resume))

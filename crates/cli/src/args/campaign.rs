@@ -46,6 +46,8 @@ pub enum CampaignCommand {
     },
     /// Say when a campaign would be done, without writing anything
     Forecast(CampaignArgs),
+    /// Show a campaign's calendar: what was planned for each day, what went out, and what the day takes
+    Days(CampaignArgs),
     /// Launch a campaign: its mails are scheduled. Run it again after it was cut short: nothing is scheduled twice
     Launch(CampaignArgs),
     /// Stop a campaign until it is resumed

@@ -35,6 +35,30 @@ pub async fn what_was_reserved_is_counted_until_the_limit(rig: &dyn CampaignRig)
     assert_eq!(rig.campaigns().used_on("w", day + 1).await.unwrap(), []);
 }
 
+/// Whether a quota asks for that or not.
+pub async fn what_a_campaign_sent_is_counted_day_by_day(rig: &dyn CampaignRig) {
+    let sending = Sending::new(&Settings::default(), None).unwrap();
+    let next_day = at(0).plus(std::time::Duration::from_secs(86_400));
+    let mut days = Vec::new();
+    for (campaign, now, mails) in [("c-1", at(0), 2), ("c-1", next_day, 1), ("c-2", next_day, 1)] {
+        for n in 0..mails {
+            let allowances = sending.counters(&"w".into(), campaign, "ada", now);
+            days.push(allowances[0].key.bucket.number().1);
+            let sender: Name = format!("{campaign} {n}").into();
+            let request = ReserveRequest { workspace: "w".into(), sender, now, free_at: now, allowances };
+            assert_eq!(rig.campaigns().reserve(request).await.unwrap(), Reserved::Yes);
+        }
+    }
+    let sent = |workspace, campaign| rig.campaigns().sent_by(workspace, campaign);
+    assert_eq!(sent("w", "c-1").await.unwrap(), [(days[0], 2), (days[2], 1)]);
+    assert_eq!(sent("w", "c-2").await.unwrap(), [(days[2], 1)]);
+    assert_eq!(sent("w", "c-3").await.unwrap(), []);
+    assert_eq!(sent("v", "c-1").await.unwrap(), []);
+    let keys = sending.counters(&"w".into(), "c-2", "ada", next_day).into_iter().map(|one| one.key);
+    rig.campaigns().give_back(keys.collect()).await.unwrap();
+    assert_eq!(sent("w", "c-2").await.unwrap(), [], "it did not go out");
+}
+
 /// What one row has no room for takes no room in another.
 pub async fn a_full_one_counts_nothing_anywhere(rig: &dyn CampaignRig) {
     let request = request(r#"{ "daily_quota": 3, "sender_quota": 1 }"#, at(0));

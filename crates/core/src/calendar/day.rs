@@ -66,7 +66,7 @@ impl Day {
     }
 
     /// The day this many days after 1970-01-01.
-    pub(crate) const fn from_number(days: i64) -> Self {
+    pub const fn from_number(days: i64) -> Self {
         Self(days as i32)
     }
 

@@ -73,6 +73,20 @@ impl Sending {
         all
     }
 
+    /// The same, and one in which every mail of the campaign is counted on its day, whether a quota asks for that or not.
+    pub fn counters(&self, workspace: &Name, campaign: &str, sender: &str, now: Timestamp) -> Vec<Allowance> {
+        let mut all = self.allowances(workspace, campaign, sender, now);
+        let zone = self.zone_of_days().clone();
+        let bucket = Bucket::Day(zone.local_day(now));
+        let (workspace, name) = (workspace.clone(), campaign.into());
+        let key = CounterKey { workspace, whose: Whose::Campaign, name, bucket };
+        if !all.iter().any(|allowance| allowance.key == key) {
+            all.push(Allowance { key, quotas: Vec::new(), zone });
+            all.sort_by(|a, b| a.key.cmp(&b.key));
+        }
+        all
+    }
+
     /// What can't be kept when mails go out.
     pub fn cannot_be_kept(&self) -> Option<&'static str> {
         let rolls_and_grows = |quota: &Quota| quota.period == Period::Rolling && quota.ramp_up.is_some();
@@ -113,6 +127,25 @@ mod tests {
         );
         assert!(all[2].admits(2, 0) && !all[2].admits(3, 0));
         assert_eq!(all[0].again_at(now), at("2026-12-01T23:00:00Z"), "midnight in Paris");
+    }
+
+    #[test]
+    fn a_campaigns_mails_are_counted_on_their_days_whatever_its_quotas_are() {
+        let now = at("2026-12-01T22:30:00Z");
+        for (campaign, rows) in [
+            ("{}", 1),
+            (r#"{ "daily_quota": 4 }"#, 1),
+            (r#"{ "daily_quota": 4, "quota_period": "rolling" }"#, 2),
+        ] {
+            let all =
+                sending(r#"{ "zone": "Europe/Paris" }"#, campaign).counters(&"w".into(), "c", "ada", now);
+            assert_eq!(all.len(), rows, "{campaign}");
+            assert!(all.is_sorted_by(|a, b| a.key < b.key));
+            let day = all.iter().find(|one| one.key.bucket.number().0 == 0).unwrap();
+            assert_eq!((day.key.whose, &*day.key.name), (Whose::Campaign, "c"));
+        }
+        let all = sending("{}", "{}").counters(&"w".into(), "c", "ada", now);
+        assert!(all[0].admits(u64::MAX - 1, 0), "it bounds nothing");
     }
 
     #[test]

@@ -56,11 +56,16 @@ impl Rules {
             used: BTreeMap::new(),
             sending_days_before: 0,
         };
+        let mut limits: Vec<Limit> = sending.quotas.iter().map(limit).collect();
+        if limits.is_empty() {
+            // Nothing bounds it, and still its days are counted.
+            limits.push(limit(&(Whose::Campaign, Quota::daily(u32::MAX), sending.zone.clone())));
+        }
         Self {
             delays_days: campaign.in_order().iter().map(|step| step.delay_days).collect(),
             calendar: sending.calendar.clone(),
             zone: sending.zone.clone(),
-            limits: sending.quotas.iter().map(limit).collect(),
+            limits,
             spacing: sending.spacing,
             sender: sender.into(),
             taken: Ranges::default(),

@@ -162,7 +162,7 @@ async fn look(
         },
     };
     let slots = ways.sending.spacing.slots(ways.sender());
-    let allowances = ways.sending.allowances(&message.workspace, &of.campaign, ways.sender(), now);
+    let allowances = ways.sending.counters(&message.workspace, &of.campaign, ways.sender(), now);
     let request = ReserveRequest {
         workspace: message.workspace.clone(),
         sender: ways.sender().into(),

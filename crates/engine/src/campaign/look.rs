@@ -1,7 +1,9 @@
 //! What people see of campaigns: their schedules, their settings, what is used of their quotas.
 
+use std::collections::BTreeMap;
+
 use redeliver_core::calendar::{Day, Zone};
-use redeliver_core::campaign::{Settings, StepKey};
+use redeliver_core::campaign::{PlannedDay, Settings, StepKey, planned_days};
 use redeliver_core::email::message_id;
 use redeliver_core::{Message, MessageId};
 
@@ -40,6 +42,35 @@ pub struct ScheduledMail {
     pub message_id: String,
     /// The Message-ID of the first mail to the same prospect.
     pub thread_id: String,
+}
+
+/// A campaign's days.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CampaignCalendar {
+    /// The zone of its days.
+    pub zone: Zone,
+    /// Today there.
+    pub today: Day,
+    /// The days with a mail planned or sent, in order.
+    pub days: Vec<CampaignDay>,
+}
+
+/// One of them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct CampaignDay {
+    /// Which day.
+    pub day: Day,
+    /// What was planned for it, and what it takes.
+    pub plan: PlannedDay,
+    /// Mails that went out, or may have.
+    pub sent: u64,
+}
+
+impl CampaignCalendar {
+    /// Mails that went out, or may have, on all days.
+    pub fn sent(&self) -> u64 {
+        self.days.iter().map(|day| day.sent).sum()
+    }
 }
 
 impl Engine {
@@ -98,6 +129,30 @@ impl Engine {
             }
         }
         Ok((mails, Some(place)))
+    }
+
+    /// A campaign's calendar: the days with a mail planned or sent.
+    pub async fn campaign_calendar(&self, id: &str) -> Result<CampaignCalendar, CampaignError> {
+        let (sending, rules, plan) = self.drawn(id).await?;
+        let record = self.campaign(id).await?;
+        let mut days: BTreeMap<Day, CampaignDay> = planned_days(&rules, &plan)
+            .into_iter()
+            .map(|(day, plan)| (day, CampaignDay { day, plan, sent: 0 }))
+            .collect();
+        for (number, sent) in self.desk(id)?.store.sent_by(&record.workspace, id).await? {
+            let day = Day::from_number(number);
+            let empty = CampaignDay { day, plan: PlannedDay::default(), sent: 0 };
+            days.entry(day).or_insert(empty).sent = sent;
+        }
+        let zone = sending.zone_of_days().clone();
+        let today = zone.local_day(self.clock.now());
+        Ok(CampaignCalendar { zone, today, days: days.into_values().collect() })
+    }
+
+    /// How many mails of a campaign went out, or may have.
+    pub async fn campaign_sent(&self, record: &CampaignRecord) -> Result<u64, CampaignError> {
+        let days = self.desk(&record.id)?.store.sent_by(&record.workspace, &record.id).await?;
+        Ok(days.into_iter().map(|(_, sent)| sent).sum())
     }
 
     /// All campaigns of a workspace, oldest first.

@@ -8,8 +8,8 @@ use futures_util::future::join;
 use redeliver_core::accept::{NewMessage, admit};
 use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{
-    CampaignAction, CampaignState, Enrolled, Forecast, Ledger, MailOf, Other, Planner, Rules, Scheduled,
-    StepKey, forecast,
+    CampaignAction, CampaignState, Enrolled, Forecast, Ledger, MailOf, Other, Plan, Planner, Rules,
+    Scheduled, Sending, StepKey, forecast,
 };
 use redeliver_core::change::NewRow;
 use redeliver_core::{Route, Timestamp};
@@ -132,6 +132,12 @@ impl Engine {
                 live.map(|(record, zone)| Enrolled { position: record.position, zone: zone.as_ref() });
             planner = forecast(planner, enrolled, &mut whole);
         }
+    }
+
+    /// The rules that a campaign is planned by and what has been planned, and its settings understood.
+    pub(super) async fn drawn(&self, id: &str) -> Result<(Sending, Rules, Plan), CampaignError> {
+        let drawing = self.draw(self.desk(id)?, id).await?;
+        Ok((drawing.ways.sending, drawing.rules, drawing.planner.state().clone()))
     }
 
     /// Reads everything that a plan goes by.

@@ -292,6 +292,18 @@ impl Campaigns for MemoryStore {
         Ok(own.map(view).take(limit).collect())
     }
 
+    async fn sent_by(&self, workspace: &str, campaign: &str) -> Result<Vec<(i64, u64)>, StoreError> {
+        let all = self.lock();
+        let is_asked = |key: &&CounterKey| {
+            &*key.workspace == workspace && key.whose == Whose::Campaign && &*key.name == campaign
+        };
+        let days = all.desk.counters.keys().filter(is_asked).filter_map(|key| match key.bucket {
+            Bucket::Day(day) => Some((day.number(), all.desk.used(key))),
+            Bucket::Hour(_) => None,
+        });
+        Ok(days.filter(|(_, sent)| *sent > 0).collect())
+    }
+
     async fn used_on(&self, workspace: &str, day: i64) -> Result<Vec<Used>, StoreError> {
         let all = self.lock();
         let rows = Whose::ALL.into_iter().flat_map(|whose| {

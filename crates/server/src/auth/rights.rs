@@ -42,6 +42,7 @@ pub const RIGHTS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/campaigns/{campaign}/prospects", AtLeast(Operator)),
     ("POST", "/v1/campaigns/{campaign}/prospects/{prospect}/stop", AtLeast(Operator)),
     ("GET", "/v1/campaigns/{campaign}/forecast", AtLeast(Viewer)),
+    ("GET", "/v1/campaigns/{campaign}/days", AtLeast(Viewer)),
     ("POST", "/v1/campaigns/{campaign}/launch", AtLeast(Operator)),
     ("POST", "/v1/campaigns/{campaign}/pause", AtLeast(Operator)),
     ("POST", "/v1/campaigns/{campaign}/resume", AtLeast(Operator)),

@@ -65,6 +65,9 @@ fn href(subject: &str) -> Option<String> {
     if let Some(id) = subject.strip_prefix("bulk:") {
         return Some(format!("{}/{}", link::BULK, link::segment(id)));
     }
+    if let Some(campaign) = subject.strip_prefix("campaign:") {
+        return Some(link::campaign(campaign.split(':').next().unwrap_or_default()));
+    }
     match subject.parse() {
         Ok(id @ MessageId::Own(_)) => Some(link::message(&id)),
         _ => None,
@@ -81,6 +84,8 @@ mod tests {
         assert_eq!(href(&id.to_string()), Some(link::message(&id)));
         assert_eq!(href("route:email").as_deref(), Some("/admin/routes"));
         assert_eq!(href("bulk:1").as_deref(), Some("/admin/bulk/1"));
+        assert_eq!(href("campaign:7").as_deref(), Some("/admin/campaigns/7"));
+        assert_eq!(href("campaign:7:p-1").as_deref(), Some("/admin/campaigns/7"));
         for subject in ["", "rdk_1", "javascript:alert(1)", "destination:mx"] {
             assert_eq!(href(subject), None, "{subject}");
         }

@@ -16,6 +16,7 @@ pub(super) enum Place {
     Messages,
     Dead,
     Bulk,
+    Campaigns,
     Routes,
     Audit,
     Keys,
@@ -24,12 +25,13 @@ pub(super) enum Place {
 }
 
 /// The navigation, and the role that each page takes. A page that comes new adds its line.
-pub(super) const PAGES: [(Place, &str, &str, Role); 8] = [
+pub(super) const PAGES: [(Place, &str, &str, Role); 9] = [
     (Place::Overview, link::OVERVIEW, "Overview", Role::Viewer),
     (Place::Queue, link::QUEUE, "E-mail queue", Role::Viewer),
     (Place::Messages, link::MESSAGES, "Messages", Role::Viewer),
     (Place::Dead, link::DEAD, "Dead letters", Role::Viewer),
     (Place::Bulk, link::BULK, "Bulk", Role::Viewer),
+    (Place::Campaigns, link::CAMPAIGNS, "Campaigns", Role::Viewer),
     (Place::Routes, link::ROUTES, "Routes", Role::Viewer),
     (Place::Audit, link::AUDIT, "Audit", Role::Viewer),
     (Place::Keys, link::KEYS, "Keys", Role::Admin),

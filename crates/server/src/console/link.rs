@@ -14,6 +14,8 @@ pub(super) const MESSAGES: &str = "/admin/messages";
 pub(super) const BULK: &str = "/admin/bulk";
 /// What was given up.
 pub(super) const DEAD: &str = "/admin/dead-letters";
+/// Steps for prospects.
+pub(super) const CAMPAIGNS: &str = "/admin/campaigns";
 /// The routes.
 pub(super) const ROUTES: &str = "/admin/routes";
 /// What people did.
@@ -37,6 +39,11 @@ pub(super) fn with(page: &str, params: &[(&str, &str)]) -> String {
         path.push_str(&format!("{name}={}", segment(text)));
     }
     path
+}
+
+/// One campaign.
+pub(super) fn campaign(id: &str) -> String {
+    format!("{CAMPAIGNS}/{}", segment(id))
 }
 
 /// A text as one segment of a path.

@@ -8,6 +8,9 @@ mod act;
 mod assets;
 mod audit;
 mod bulk;
+mod calendar;
+mod campaign;
+mod campaigns;
 mod chart;
 mod cookie;
 mod curve;
@@ -28,6 +31,7 @@ mod moment;
 mod overview;
 mod page;
 mod preview;
+mod progress;
 mod queue;
 mod refusal;
 mod routes;
@@ -78,6 +82,8 @@ pub fn router(server: Server, secure: Secure) -> Router<Server> {
         .route("/admin/dead-letters", get(dead::show))
         .route("/admin/bulk", get(bulk::show))
         .route("/admin/bulk/{bulk}", get(bulk::one))
+        .route("/admin/campaigns", get(campaigns::show))
+        .route("/admin/campaigns/{campaign}", get(campaign::show))
         .route("/admin/routes", get(routes::show))
         .route("/admin/audit", get(audit::show))
         .route("/admin/{*rest}", get(page::no_such_page))
@@ -91,6 +97,7 @@ pub fn router(server: Server, secure: Secure) -> Router<Server> {
         .route("/admin/messages/{id}/restore", post(act::restore))
         .route("/admin/bulk", post(bulk::begin))
         .route("/admin/bulk/{bulk}/{word}", post(bulk::tell))
+        .route("/admin/campaigns/{campaign}/{word}", post(campaign::tell))
         .route("/admin/routes/{name}/pause", post(routes::pause))
         .route("/admin/routes/{name}/resume", post(routes::resume))
         .route_layer(behind(Role::Operator));

@@ -3,6 +3,7 @@
 use redeliver_core::accept::NewMessage;
 use redeliver_core::bulk::{Bulk, Standing, Which};
 use redeliver_core::email::{Attachment, Email, Ics, Mailbox};
+use redeliver_core::gate::Scope;
 use redeliver_core::operate::Action;
 use redeliver_core::{Failure, Timestamp};
 use redeliver_engine::access::Role;
@@ -33,7 +34,7 @@ pub const NASTY: [&str; 14] = [
 /// What an audit page shows of somebody with such a name who paused a route.
 async fn audit_shape(text: &str) -> Vec<String> {
     let stage = Stage::new();
-    stage.engine.pause(redeliver_core::gate::Scope::Destination, text, &text.into()).await.unwrap();
+    stage.engine.pause(Scope::Destination, text, &text.into()).await.unwrap();
     let mut reader = stage.reader(Role::Admin, None).await;
     let mut seen = shape(&reader.get("/admin/audit").await.body);
     seen.extend(shape(&reader.get("/admin/routes").await.body));
@@ -91,6 +92,11 @@ pub fn hostile_bulk(text: &str) -> Bulk {
     }
 }
 
+/// As much of a text as the id of a prospect may have.
+pub fn id_of(text: &str) -> String {
+    text.chars().filter(|c| !(*c == ':' || c.is_whitespace() || c.is_control())).collect()
+}
+
 /// The shapes of all pages about one such mail, seen with a key of such a name.
 async fn shapes(text: &str) -> Vec<Vec<String>> {
     let stage = Stage::new();
@@ -98,6 +104,8 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
     let key = stage.key(text, Role::Admin, Some(text)).await;
     let bulk = hostile_bulk(text);
     assert!(stage.store.put_bulk(bulk.clone(), None).await.unwrap());
+    let campaign = stage.campaign(text, text, text, &[&id_of(text)]).await;
+    stage.engine.pause(Scope::Sender, text, &text.into()).await.unwrap();
     let mut reader = Reader::new(&stage.router);
     assert_eq!(reader.log_in(&key.text).await.location(), "/admin");
     let mut shapes = Vec::new();
@@ -111,6 +119,8 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
         "/admin/bulk",
         "/admin/dead-letters",
         &format!("/admin/bulk/{}", bulk.id),
+        "/admin/campaigns",
+        &format!("/admin/campaigns/{campaign}"),
         "/admin/keys",
         "/admin/routes",
         &format!("/admin/messages/{id}"),

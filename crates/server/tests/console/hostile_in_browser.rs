@@ -15,15 +15,16 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::browser::Visit;
-use crate::hostile::{NASTY, hostile_bulk, mail_saying};
+use crate::hostile::{NASTY, hostile_bulk, id_of, mail_saying};
 use crate::stage::Stage;
 
 /// Pages about everything.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "",
     "/messages",
     "/dead-letters",
     "/bulk",
+    "/campaigns",
     "/routes",
     "/audit",
     "/keys",
@@ -46,9 +47,17 @@ fn hostile_words_run_nowhere_in_a_browser() {
             stage.key(nasty, Role::Viewer, None).await;
             assert!(stage.store.put_bulk(bulk, None).await.unwrap());
             stage.engine.pause(Scope::Destination, nasty, &nasty.into()).await.unwrap();
+            stage.engine.pause(Scope::Sender, nasty, &nasty.into()).await.unwrap();
+            let prospects: Vec<String> = (0..=number).map(|n| format!("{n}{}", id_of(nasty))).collect();
+            let prospects: Vec<&str> = prospects.iter().map(String::as_str).collect();
+            stage.campaign("default", nasty, nasty, &prospects).await;
             stage.accept(mail_saying(nasty)).await
         });
-        for page in [format!("/admin/bulk/nasty-{number}"), format!("/admin/messages/{id}")] {
+        for page in [
+            format!("/admin/bulk/nasty-{number}"),
+            format!("/admin/messages/{id}"),
+            format!("/admin/campaigns/of-{}", number + 1),
+        ] {
             visit.go(&page);
             assert_eq!(visit.browser.ask("typeof window.hacked"), json!("undefined"), "{nasty}");
         }

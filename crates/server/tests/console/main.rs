@@ -3,6 +3,7 @@
 
 #[path = "../../../../tests/browser/mod.rs"]
 mod browser;
+mod campaigns;
 mod hostile;
 mod hostile_in_browser;
 mod html;

@@ -6,11 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::Router;
 use redeliver_core::accept::NewMessage;
+use redeliver_core::campaign::{CampaignState, Ledger};
 use redeliver_core::change::Audit;
 use redeliver_core::email::{Email, Mailbox};
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Content, Failure, Message, MessageId, Name, Outcome, Policy, Route, Timestamp};
 use redeliver_engine::access::{Access, Role};
+use redeliver_engine::campaigns::{CampaignRecord, Campaigns};
 use redeliver_engine::clock::{Clock, ManualClock, WallClock};
 use redeliver_engine::emit::Silence;
 use redeliver_engine::intake::{Accepted, Sink};
@@ -22,6 +24,7 @@ use redeliver_server::auth::secret::NewKey;
 use redeliver_server::limits::Limits;
 use redeliver_server::metrics::Metrics;
 use redeliver_server::{Durability, Server, router};
+use serde_json::json;
 
 use crate::reader::Reader;
 
@@ -76,9 +79,11 @@ impl Stage {
         let line = |name: &str| {
             Line::new(Route::new(name, "relay", policy.clone()), &transports, Vec::new()).unwrap()
         };
-        let lines = vec![line("email"), line("sms")];
+        let mut email = line("email");
+        email.route.key_retention = None;
+        let lines = vec![email, line("sms")];
         let engine = Engine::new(store.clone(), clock, Arc::new(Silence), Settings::default(), lines);
-        let engine = Arc::new(engine);
+        let engine = Arc::new(engine.with_campaigns(store.clone()));
         let server = Server::new(
             engine.clone(),
             store.clone(),
@@ -125,6 +130,38 @@ impl Stage {
     pub async fn failed(&self, subject: &str) -> MessageId {
         let error = Some(Failure::new("4.2.2 mailbox full").with_code("452"));
         self.accept(NewMessage { attempts: TRIES_MAX, error, ..mail(subject) }).await
+    }
+
+    /// A campaign of two steps for these prospects, launched; a draft if there are none.
+    pub async fn campaign(&self, workspace: &str, name: &str, sender: &str, prospects: &[&str]) -> Name {
+        let step = |order: u32, days: u32, subject: &str| json!({ "order": order, "delay_days": days, "subject": subject, "text": "Hello" });
+        // What would be no template is none.
+        let subject = if name.contains('{') { "Again" } else { name };
+        let definition = json!({ "name": name, "sequence_id": "seq", "route": "email",
+            "from": { "address": sender, "name": name }, "steps": [step(1, 0, "Hi"), step(2, 3, subject)],
+            "settings": { "daily_quota": 2, "ramp_up": [1, 2], "zone": "Europe/Paris" } });
+        let at = self.engine.clock().now();
+        let id: Name = format!("of-{}", prospects.len()).into();
+        let record = CampaignRecord {
+            id: id.clone(),
+            workspace: workspace.into(),
+            definition: serde_json::from_value(definition).unwrap(),
+            state: CampaignState::Draft,
+            ledger: Ledger::default(),
+            prospects: 0,
+            scheduled: 0,
+            last_at: None,
+            created_at: at,
+        };
+        let audit = Audit { actor: "stage".into(), action: "create", subject: name.into(), at };
+        assert!(self.store.add_campaign(record, audit).await.unwrap());
+        let enrolled = prospects.iter().map(|id| json!({ "id": id, "email": "p@example.org" }));
+        let enrolled = enrolled.map(|prospect| serde_json::from_value(prospect).unwrap()).collect();
+        self.store.enrol(&id, enrolled).await.unwrap();
+        if !prospects.is_empty() {
+            self.engine.launch_campaign(&id, &"stage".into()).await.unwrap();
+        }
+        id
     }
 
     /// A message as it stands.

@@ -137,6 +137,10 @@ impl Campaigns for Postgres {
         ask!(self, |db| suppressions(db, workspace, after, limit))
     }
 
+    async fn sent_by(&self, workspace: &str, campaign: &str) -> Result<Vec<(i64, u64)>, StoreError> {
+        ask!(self, |db| sent_by(db, workspace, campaign))
+    }
+
     async fn used_on(&self, workspace: &str, day: i64) -> Result<Vec<Used>, StoreError> {
         ask!(self, |db| used_on(db, workspace, day))
     }
@@ -420,6 +424,12 @@ async fn give_back(db: &mut Client, keys: &[CounterKey]) -> Result<(), Fault> {
         transaction.execute_typed(include_str!("sql/give_back_quota.sql"), &params).await?;
     }
     Ok(transaction.commit().await?)
+}
+
+async fn sent_by(db: &Client, workspace: &str, campaign: &str) -> Result<Vec<(i64, u64)>, Fault> {
+    let params = [(&workspace as _, Type::TEXT), (&campaign as _, Type::TEXT)];
+    let found = db.query_typed(include_str!("sql/sent_by.sql"), &params).await?;
+    found.iter().map(|row| Ok((get(row, 0)?, number(row, 1)?))).collect()
 }
 
 async fn used_on(db: &Client, workspace: &str, day: i64) -> Result<Vec<Used>, Fault> {

@@ -138,6 +138,11 @@ impl<R: Runs> Campaigns for SqliteOn<R> {
         self.runs.read(move |db| suppressions(db, &workspace, &after, limit)).await
     }
 
+    async fn sent_by(&self, workspace: &str, campaign: &str) -> Result<Vec<(i64, u64)>, StoreError> {
+        let [workspace, campaign] = [workspace, campaign].map(str::to_owned);
+        self.runs.read(move |db| sent_by(db, &workspace, &campaign)).await
+    }
+
     async fn used_on(&self, workspace: &str, day: i64) -> Result<Vec<Used>, StoreError> {
         let workspace = workspace.to_owned();
         self.runs.read(move |db| used_on(db, &workspace, day)).await
@@ -335,6 +340,16 @@ fn give_back(db: &Connection, keys: &[CounterKey]) -> Result<(), Fault> {
         update.execute(params![&*key.workspace, key.whose as u8, &*key.name, period, newest])?;
     }
     Ok(())
+}
+
+fn sent_by(db: &Connection, workspace: &str, campaign: &str) -> Result<Vec<(i64, u64)>, Fault> {
+    let mut get = db.prepare_cached(include_str!("sql/sent_by.sql"))?;
+    let mut found = get.query([workspace, campaign])?;
+    let mut all = Vec::new();
+    while let Some(row) = found.next()? {
+        all.push((row.get(0)?, number(row, 1)?));
+    }
+    Ok(all)
 }
 
 fn used_on(db: &Connection, workspace: &str, day: i64) -> Result<Vec<Used>, Fault> {

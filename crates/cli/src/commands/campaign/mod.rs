@@ -47,6 +47,7 @@ pub(super) fn run(command: &CampaignCommand) -> anyhow::Result<()> {
         CampaignCommand::Show(args) => look(args, Request::get(path(&args.id, ""))),
         CampaignCommand::Import { id, file, reach } => import::run(id, file, reach),
         CampaignCommand::Forecast(args) => forecast(args),
+        CampaignCommand::Days(args) => days(args),
         CampaignCommand::Launch(args) => launch::run(args),
         CampaignCommand::Pause(args) => look(args, Request::post(path(&args.id, "/pause"))),
         CampaignCommand::Resume(args) => look(args, Request::post(path(&args.id, "/resume"))),
@@ -112,6 +113,27 @@ fn forecast(args: &CampaignArgs) -> anyhow::Result<()> {
             text.push_str(&show::table(&["day", "mails"], &[1], rows));
         }
         print(&text)
+    })
+}
+
+fn days(args: &CampaignArgs) -> anyhow::Result<()> {
+    reach::run(async {
+        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
+        let answer = reach.json(Request::get(path(&args.id, "/days"))).await?;
+        if args.output.json {
+            return print_lines(&answer["items"]);
+        }
+        let items = answer["items"].as_array().into_iter().flatten();
+        let row = |day: &Value| {
+            let date = day["date"].as_str().unwrap_or("?").to_owned();
+            let quota = day["quota"].as_u64().map(|quota| quota.to_string()).unwrap_or_default();
+            vec![date, day["planned"].to_string(), day["sent"].to_string(), day["others"].to_string(), quota]
+        };
+        print(&show::table(
+            &["day", "planned", "sent", "others", "takes"],
+            &[1, 2, 3, 4],
+            items.map(row).collect(),
+        ))
     })
 }
 

@@ -1,12 +1,14 @@
 //! What a person does to a campaign: launch, pause, resume, cancel; and to one prospect: stop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use redeliver_engine::campaign::Scheduling;
+use redeliver_engine::Engine;
+use redeliver_engine::campaign::{CampaignError, Scheduling};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -59,19 +61,27 @@ pub async fn launch(
 ) -> Result<(StatusCode, Json<Launched>), Problem> {
     params.finish()?;
     find(&server, &caller, &campaign).await?;
-    let engine = &server.engine;
-    let launching = engine.launch_campaign(&campaign, &caller.name);
-    let told = match within(engine.clock().as_ref(), LAUNCH_WAIT, launching).await {
-        Some(told) => Some(told?),
-        None => {
-            engine.wake_planner();
-            None
-        }
-    };
+    let told = begin(&server.engine, &campaign, &caller.name).await?;
     let view = CampaignView::of(&find(&server, &caller, &campaign).await?);
     let status = if told.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
     let Scheduling { scheduled, skipped, errors } = told.unwrap_or_default();
     Ok((status, Json(Launched { campaign: view, scheduled_now: scheduled, skipped, errors })))
+}
+
+/// Launches a campaign; `None` if there are so many that the rest is planned without whoever waits.
+pub(crate) async fn begin(
+    engine: &Engine,
+    campaign: &str,
+    actor: &Arc<str>,
+) -> Result<Option<Scheduling>, CampaignError> {
+    let launching = engine.launch_campaign(campaign, actor);
+    match within(engine.clock().as_ref(), LAUNCH_WAIT, launching).await {
+        Some(told) => told.map(Some),
+        None => {
+            engine.wake_planner();
+            Ok(None)
+        }
+    }
 }
 
 /// Stop a campaign until it is resumed

@@ -86,7 +86,8 @@ impl ForecastView {
     }
 }
 
-fn sentence(forecast: &Forecast) -> String {
+/// A forecast in a sentence.
+pub(crate) fn sentence(forecast: &Forecast) -> String {
     let room = match forecast.without_room {
         0 => String::new(),
         without => format!("; there is no room for the last steps of {without} prospects"),

@@ -1,9 +1,10 @@
 //! `/v1/campaigns`: steps for prospects, from their draft to their end.
 
 pub mod act;
+pub mod days;
 pub mod document;
 pub mod forecast;
-mod place;
+pub(crate) mod place;
 pub mod prospects;
 pub mod schedule;
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use redeliver_engine::campaign::Place;
 
 /// The cursor behind this mail.
-pub(super) fn behind(place: Place) -> String {
+pub(crate) fn behind(place: Place) -> String {
     let mut bytes = [0; 12];
     bytes[..8].copy_from_slice(&place.position.to_be_bytes());
     bytes[8..].copy_from_slice(&place.step.to_be_bytes());
@@ -13,7 +13,7 @@ pub(super) fn behind(place: Place) -> String {
 }
 
 /// The mail that a cursor stands behind. Every text of 16 such characters is one.
-pub(super) fn read(text: &str) -> Result<Place, String> {
+pub(crate) fn read(text: &str) -> Result<Place, String> {
     let bytes: Option<[u8; 12]> = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
     let bytes = bytes.ok_or_else(|| "is no cursor: give the \"next\" of the page before".to_owned())?;
     let (position, step) = bytes.split_at(8);

@@ -1,0 +1,200 @@
+//! Draws a campaign's calendar: for each day what it takes, what was planned for it and what went out.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+use redeliver_core::calendar::Day;
+use redeliver_engine::campaign::{CampaignCalendar, CampaignDay};
+
+/// Days that are drawn at once, and how many of them before today.
+const DAYS_MAX: i32 = 42;
+const DAYS_BEFORE: i32 = 13;
+
+/// How wide and high it is, in units of its own.
+const WIDTH: f64 = 720.0;
+const GROUND: f64 = 98.0;
+const HIGH: f64 = 94.0;
+
+struct Bar {
+    class: &'static str,
+    x: String,
+    y: String,
+    wide: String,
+    high: String,
+    title: String,
+}
+
+/// The drawing.
+#[derive(Template)]
+#[template(
+    ext = "html",
+    source = r#"<svg class="chart calendar" viewBox="0 0 720 100" preserveAspectRatio="none" role="img" aria-label="{{ label }}">
+{%- for bar in bars %}<rect class="{{ bar.class }}" x="{{ bar.x }}" y="{{ bar.y }}" width="{{ bar.wide }}" height="{{ bar.high }}"><title>{{ bar.title }}</title></rect>{% endfor %}
+<line class="axis" x1="0" y1="98" x2="720" y2="98"></line>
+{%- if let Some(x) = today %}<line class="today" x1="{{ x }}" y1="0" x2="{{ x }}" y2="100"></line>{% endif %}</svg>"#
+)]
+pub(super) struct Drawn {
+    label: String,
+    bars: Vec<Bar>,
+    today: Option<String>,
+}
+
+// It is rendered by a template that escapes what is inside.
+impl HtmlSafe for Drawn {}
+
+/// A day in words.
+pub(super) struct Line {
+    pub(super) day: String,
+    pub(super) planned: u32,
+    pub(super) sent: u64,
+    pub(super) others: u32,
+    pub(super) quota: Option<u32>,
+}
+
+/// The days that are drawn, with what stands beside them.
+pub(super) struct Drawing {
+    pub(super) drawn: Drawn,
+    pub(super) lines: Vec<Line>,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) zone: String,
+    /// The most that a day takes or has.
+    pub(super) most: u64,
+    pub(super) has_quota: bool,
+    /// Whether there are more days before and behind those drawn.
+    pub(super) is_part: bool,
+}
+
+impl Drawing {
+    /// A calendar's days around today; `None` if it has none.
+    pub(super) fn of(calendar: &CampaignCalendar) -> Option<Self> {
+        let (first, last) = (calendar.days.first()?.day, calendar.days.last()?.day);
+        // As near to today as there is something to see.
+        let from = calendar.today.plus(-DAYS_BEFORE).min(last.plus(1 - DAYS_MAX)).max(first);
+        let to = from.plus(DAYS_MAX - 1).min(last);
+        let shown: Vec<&CampaignDay> =
+            calendar.days.iter().filter(|day| (from..=to).contains(&day.day)).collect();
+        let most = shown.iter().map(|day| highest(day)).max()?.max(1);
+        let slot = WIDTH / f64::from(to.days_since(from) + 1);
+        let bars = shown.iter().flat_map(|day| bars(day, from, slot, most)).collect();
+        let (planned, sent) = shown
+            .iter()
+            .fold((0, 0), |(planned, sent), day| (planned + u64::from(day.plan.planned), sent + day.sent));
+        let is_in = (from..=to).contains(&calendar.today);
+        let today = is_in.then(|| format!("{:.1}", f64::from(calendar.today.days_since(from)) * slot));
+        Some(Self {
+            drawn: Drawn {
+                label: format!("{planned} mails planned and {sent} sent, from {from} to {to}"),
+                bars,
+                today,
+            },
+            lines: shown.iter().map(|day| Line::of(day)).collect(),
+            from: from.to_string(),
+            to: to.to_string(),
+            zone: calendar.zone.name().to_owned(),
+            most,
+            has_quota: shown.iter().any(|day| day.plan.quota.is_some()),
+            is_part: from > first || to < last,
+        })
+    }
+}
+
+impl Line {
+    fn of(day: &CampaignDay) -> Self {
+        let weekday = day.day.weekday().name();
+        Self {
+            day: format!("{} {}", weekday, day.day),
+            planned: day.plan.planned,
+            sent: day.sent,
+            others: day.plan.others,
+            quota: day.plan.quota,
+        }
+    }
+
+    fn words(&self) -> String {
+        let takes = self.quota.map_or_else(String::new, |quota| format!(", the day takes {quota}"));
+        let others = match self.others {
+            0 => String::new(),
+            others => format!(", {others} of other campaigns"),
+        };
+        format!("{}: {} planned, {} sent{others}{takes}", self.day, self.planned, self.sent)
+    }
+}
+
+fn highest(day: &CampaignDay) -> u64 {
+    u64::from(day.plan.planned).max(day.sent).max(day.plan.quota.map_or(0, u64::from))
+}
+
+fn bars(day: &CampaignDay, from: Day, slot: f64, most: u64) -> Vec<Bar> {
+    let title = Line::of(day).words();
+    let x = f64::from(day.day.days_since(from)) * slot;
+    // What a day takes is as wide as the day, what was planned stands in it, and what went out in that.
+    let parts = [
+        ("takes", day.plan.quota.map_or(0, u64::from), 0.04),
+        ("planned", u64::from(day.plan.planned), 0.12),
+        ("sent", day.sent, 0.28),
+    ];
+    let bar = |(class, count, margin): (&'static str, u64, f64)| {
+        let high = (count as f64 / most as f64 * HIGH).max(2.0);
+        Bar {
+            class,
+            x: format!("{:.1}", x + slot * margin),
+            y: format!("{:.1}", GROUND - high),
+            wide: format!("{:.1}", slot * (1.0 - 2.0 * margin)),
+            high: format!("{high:.1}"),
+            title: title.clone(),
+        }
+    };
+    parts.into_iter().filter(|(_, count, _)| *count > 0).map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use redeliver_core::calendar::Zone;
+    use redeliver_core::campaign::PlannedDay;
+
+    use super::*;
+
+    fn drawing(first: &str, days: i32, today: &str) -> Drawing {
+        let first: Day = first.parse().unwrap();
+        let day = |n: i32| CampaignDay {
+            day: first.plus(n),
+            plan: PlannedDay { planned: 10, others: 2, quota: Some(20) },
+            sent: 5,
+        };
+        let days = (0..days).map(day).collect();
+        Drawing::of(&CampaignCalendar { zone: Zone::utc(), today: today.parse().unwrap(), days }).unwrap()
+    }
+
+    #[test]
+    fn the_days_around_today_are_drawn_and_those_at_hand_where_today_is_far() {
+        let shown = |first, days, today| {
+            let drawing = drawing(first, days, today);
+            (drawing.from, drawing.to, drawing.drawn.today.is_some(), drawing.is_part)
+        };
+        let span =
+            |from: &str, to: &str, has_today, is_part| (from.to_owned(), to.to_owned(), has_today, is_part);
+        assert_eq!(shown("2027-03-01", 10, "2027-03-04"), span("2027-03-01", "2027-03-10", true, false));
+        assert_eq!(shown("2027-03-01", 100, "2027-01-01"), span("2027-03-01", "2027-04-11", false, true));
+        assert_eq!(shown("2027-03-01", 100, "2027-04-01"), span("2027-03-19", "2027-04-29", true, true));
+        assert_eq!(shown("2027-03-01", 100, "2027-06-05"), span("2027-04-28", "2027-06-08", true, true));
+        assert_eq!(shown("2027-03-01", 100, "2028-01-01"), span("2027-04-28", "2027-06-08", false, true));
+    }
+
+    #[test]
+    fn bars_stand_on_the_ground_and_within_their_day() {
+        let drawing = drawing("2027-03-01", 3, "2027-03-01");
+        assert_eq!((drawing.most, drawing.drawn.bars.len()), (20, 9));
+        for bar in &drawing.drawn.bars {
+            let [x, y, wide, high] =
+                [&bar.x, &bar.y, &bar.wide, &bar.high].map(|text| text.parse::<f64>().unwrap());
+            assert!(
+                (y + high - GROUND).abs() < 0.2 && x >= 0.0 && x + wide <= WIDTH,
+                "{x} {y} {wide} {high}"
+            );
+        }
+        assert_eq!(
+            drawing.drawn.bars[0].title,
+            "mon 2027-03-01: 10 planned, 5 sent, 2 of other campaigns, the day takes 20"
+        );
+    }
+}
