@@ -19,8 +19,8 @@ use crate::config::{StoreUrl, profiles};
 pub use campaign::{CampaignArgs, CampaignCommand};
 pub use keys::KeysCommand;
 pub use messages::{
-    ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, ExplainArgs, ExportArgs, ImportArgs, ListArgs,
-    ReportArgs, RouteArgs, RoutesCommand, ShowArgs, StatsArgs, TailArgs,
+    ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, EditArgs, ExplainArgs, ExportArgs, ImportArgs,
+    ListArgs, ReportArgs, RouteArgs, RoutesCommand, ShowArgs, StatsArgs, TailArgs,
 };
 pub use reach::{FilterArgs, OutputArgs, ReachArgs};
 pub use send::{AboutArgs, MailArgs, SendArgs};
@@ -59,6 +59,8 @@ pub enum Command {
     Dismiss(ActArgs),
     /// Bring dismissed messages back
     Restore(ActArgs),
+    /// Correct what made a message hopeless, and send it again; what it said before is kept
+    Edit(EditArgs),
     /// Say what became of a message that was handed off, as its worker would
     Report(ReportArgs),
     /// Follow the newest 500 messages as they come and change, until Ctrl-C

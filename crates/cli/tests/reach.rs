@@ -148,6 +148,32 @@ fn people_retry_cancel_dismiss_and_restore_several_at_once() {
 }
 
 #[test]
+fn a_wrong_address_is_corrected_and_what_it_was_is_shown() {
+    for face in Face::both(ROUTES) {
+        let sent =
+            face.ask(&["send", "--to", "ada@exmaple.org", "--subject", "Hi", "--text", "x", "--in", "5m"]);
+        let (id, _) = sent.split_once("  ").unwrap();
+        let corrected = ["edit", id, "--to", "Ada <ada@example.org>", "--attribute", "tour=7"];
+        let planned = face.ask(&[&corrected[..], &["--dry-run"]].concat());
+        assert!(planned.contains("email.to") && planned.contains("nothing was done"), "{planned}");
+        assert!(!face.ask(&["show", id]).contains("corrected"));
+        let done = face.ask(&corrected);
+        assert!(done.contains("ada@exmaple.org") && done.contains(id), "{done}");
+        let shown = face.ask(&["show", id]);
+        assert!(shown.contains("corrected ") && shown.contains("ada@exmaple.org"), "{shown}");
+        let json = face.json(&["show", "--json", id]).remove(0);
+        assert_eq!(
+            json["edits"][0]["differences"][0],
+            json!({ "field": "attributes.tour", "before": null, "after": "7" })
+        );
+        assert!(face.ask(&["audit"]).contains("attributes.tour, email.to"));
+        let wrong = face.tell(&["edit", id, "--to", "nobody"], "");
+        assert!(wrong.code == Some(1) && wrong.err.contains("email.to[0].address"), "{}", wrong.err);
+        assert_eq!(face.tell(&["edit", id], "").code, Some(2), "nothing is to be otherwise");
+    }
+}
+
+#[test]
 fn somebody_says_what_became_of_a_message_that_was_handed_off() {
     let config = ROUTES.replace("kind = \"scripted\"", "kind = \"scripted\"\nscript = [\"hand_off\"]");
     let face = Face::served(&config);

@@ -72,7 +72,7 @@ fn prospect(n: u32) -> Prospect {
 }
 
 fn deed(action: &'static str) -> Audit {
-    Audit { actor: "ann".into(), action, subject: "campaign:c".into(), at: at(1) }
+    Audit { actor: "ann".into(), action, subject: "campaign:c".into(), at: at(1), detail: None }
 }
 
 async fn add(rig: &dyn CampaignRig, record: CampaignRecord) {

@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod bulk;
 pub mod claim;
+pub mod edits;
 pub mod foreign;
 pub mod gates;
 pub mod insert;
@@ -175,6 +176,12 @@ macro_rules! store_tests {
                 nobody_takes_an_expired_message_from_its_worker
                 what_has_ended_does_not_expire
                 no_more_expire_than_the_limit
+            }
+            edits {
+                what_was_corrected_comes_back_oldest_first
+                a_correction_is_written_whole
+                a_correction_of_what_has_changed_since_writes_nothing
+                corrections_go_with_their_message
             }
             bulk {
                 a_bulk_operation_comes_back_whole

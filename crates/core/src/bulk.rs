@@ -197,7 +197,7 @@ impl Bulk {
 
     /// Who did what to it.
     pub fn audit(&self, actor: &Arc<str>, action: &'static str, at: Timestamp) -> Audit {
-        Audit { actor: actor.clone(), action, subject: format!("bulk:{}", self.id).into(), at }
+        Audit { actor: actor.clone(), action, subject: format!("bulk:{}", self.id).into(), at, detail: None }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::attempt::AttemptRecord;
 use crate::content::{Content, ContentHash, ContentSource};
+use crate::edit::EditRecord;
 use crate::event::Event;
 use crate::message::Message;
 use crate::time::Timestamp;
@@ -23,6 +24,8 @@ pub struct Change {
     pub content: Option<Arc<Content>>,
     /// The message that comes to be with this change: a dead letter.
     pub spawn: Option<Box<NewRow>>,
+    /// What a person corrected in it.
+    pub edit: Option<EditRecord>,
     /// Who did it, where a person did.
     pub audit: Option<Audit>,
     /// What to tell once it is committed.
@@ -49,12 +52,14 @@ pub struct NewRow {
 pub struct Audit {
     /// Who: a key's name or a login, never a secret.
     pub actor: Arc<str>,
-    /// What: `retry`, `cancel`, `dismiss`, `restore`, `pause`, `resume`, or with `bulk_` before it.
+    /// What: `retry`, `edit`, `cancel`, `dismiss`, `restore`, `pause`, `resume`, or with `bulk_` before it.
     pub action: &'static str,
     /// To what: a message's id or a gate's key.
     pub subject: Arc<str>,
     /// When.
     pub at: Timestamp,
+    /// What else is to be known: the fields that were corrected, never what they say.
+    pub detail: Option<Arc<str>>,
 }
 
 impl Change {
@@ -68,6 +73,7 @@ impl Change {
             attempt: None,
             content: None,
             spawn: None,
+            edit: None,
             audit: None,
             event,
         }

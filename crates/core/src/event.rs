@@ -80,6 +80,8 @@ pub enum Kind {
     CancelRequested,
     /// A person started it over.
     Retried,
+    /// A person corrected it and started it over.
+    Edited,
     /// A person put a dead one away.
     Dismissed,
     /// A person brought a dismissed one back.
@@ -106,6 +108,7 @@ impl Kind {
             Self::Cancelled { .. } => "message.cancelled",
             Self::CancelRequested => "message.cancel_requested",
             Self::Retried => "message.retried",
+            Self::Edited => "message.edited",
             Self::Dismissed => "message.dismissed",
             Self::Restored => "message.restored",
         }

@@ -15,6 +15,7 @@ pub mod classify;
 pub mod content;
 pub mod destination;
 mod draw;
+pub mod edit;
 pub mod email;
 pub mod event;
 pub mod explain;

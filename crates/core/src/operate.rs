@@ -39,10 +39,10 @@ impl Action {
 
 /// Why an action makes no sense for a message as it stands.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot {} a message that is {state}: {hint}", .action.name())]
+#[error("cannot {action} a message that is {state}: {hint}")]
 pub struct Unfit {
-    /// What was wanted.
-    pub action: Action,
+    /// What was wanted, by its word.
+    pub action: &'static str,
     /// Where the message stands.
     pub state: &'static str,
     /// What can be done instead.
@@ -63,7 +63,7 @@ pub fn operate(
         Action::Dismiss => dismiss(message, now),
         Action::Restore => restore(message),
     }
-    .map_err(|hint| Unfit { action, state: message.state.name(), hint })?;
+    .map_err(|hint| Unfit { action: action.name(), state: message.state.name(), hint })?;
     let event = Event::of(&next, kind, now);
     let mut change = Change::new(message.fence, next, event);
     change.audit = Some(Audit {
@@ -71,11 +71,16 @@ pub fn operate(
         action: action.name(),
         subject: message.id.to_string().into(),
         at: now,
+        detail: None,
     });
     Ok(change)
 }
 
-fn retry(message: &Message, route: &Route, now: Timestamp) -> Result<(Message, Kind), &'static str> {
+pub(crate) fn retry(
+    message: &Message,
+    route: &Route,
+    now: Timestamp,
+) -> Result<(Message, Kind), &'static str> {
     match message.state {
         State::Dead { .. } | State::Cancelled { .. } | State::Waiting { .. } => {}
         State::Claimed(_) => return Err("it is being sent now; look again in a moment"),

@@ -175,6 +175,7 @@ fn log(event: &Event) {
         Kind::Cancelled { reason } => line!(info, reason = %reason, "message cancelled"),
         Kind::CancelRequested => line!(info, "cancel requested while a worker has the message"),
         Kind::Retried => line!(info, "message started over by a person"),
+        Kind::Edited => line!(info, "message corrected and started over by a person"),
         Kind::Dismissed => line!(info, "dead message put away by a person"),
         Kind::Restored => line!(info, "dismissed message brought back by a person"),
     }

@@ -13,6 +13,7 @@ pub mod campaign;
 pub mod campaigns;
 mod claim;
 pub mod clock;
+pub mod edit;
 pub mod emit;
 pub mod engine;
 pub mod gate;

@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
+use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 
@@ -153,6 +154,10 @@ impl Store for MemoryStore {
 
     async fn attempts(&self, id: MessageId) -> Result<Vec<AttemptRecord>, StoreError> {
         Ok(self.lock().get(&id).map(|row| row.attempts.clone()).unwrap_or_default())
+    }
+
+    async fn edits(&self, id: MessageId) -> Result<Vec<EditRecord>, StoreError> {
+        Ok(self.lock().get(&id).map(|row| row.edits.clone()).unwrap_or_default())
     }
 
     async fn list(&self, filter: Filter) -> Result<Vec<Message>, StoreError> {

@@ -145,7 +145,7 @@ impl Engine {
 
     fn audit(&self, action: &'static str, scope: Scope, name: &str, actor: &Arc<str>) -> Audit {
         let subject = format!("{}:{name}", scope.name()).into();
-        Audit { actor: actor.clone(), action, subject, at: self.clock.now() }
+        Audit { actor: actor.clone(), action, subject, at: self.clock.now(), detail: None }
     }
 
     pub(crate) async fn set_gate(
@@ -174,7 +174,7 @@ impl Engine {
     }
 
     /// Writes one change; `None` if somebody else was faster.
-    async fn write(&self, change: Change) -> Result<Option<Message>, StoreError> {
+    pub(crate) async fn write(&self, change: Change) -> Result<Option<Message>, StoreError> {
         let (event, after) = (change.event.clone(), change.message.clone());
         let letter = change.spawn.as_ref().map(|row| row.message.clone());
         match self.store.apply(vec![change]).await?.pop() {

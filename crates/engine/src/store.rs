@@ -8,6 +8,7 @@ use redeliver_core::accept::Known;
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
+use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::status::Status;
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
@@ -87,6 +88,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// One message's history, oldest first.
     async fn attempts(&self, id: MessageId) -> Result<Vec<AttemptRecord>, StoreError>;
+
+    /// What people corrected in one message, oldest first.
+    async fn edits(&self, id: MessageId) -> Result<Vec<EditRecord>, StoreError>;
 
     /// Messages, newest first.
     async fn list(&self, filter: Filter) -> Result<Vec<Message>, StoreError>;

@@ -99,6 +99,8 @@ sent! {
     NewMessages;
     /// The body of a report.
     NewReport;
+    /// The body of a correction.
+    EditBody;
     /// The body of `POST /v1/keys`.
     NewKeyBody;
     /// The body of `POST /v1/bulk`.
@@ -131,10 +133,10 @@ pub fn document(described: OpenApi, engine: &Engine) -> String {
     any_of(&mut document);
     let mut sent: Map<String, Value> = serde_json::from_str(SENT).unwrap_or_default();
     let routes: Vec<&str> = engine.routes().map(|route| &*route.name).collect();
-    if !routes.is_empty()
-        && let Some(message) = sent.get_mut("NewMessage")
-    {
-        message["properties"]["route"]["enum"] = json!(routes);
+    if !routes.is_empty() {
+        for body in ["NewMessage", "EditBody"] {
+            sent[body]["properties"]["route"]["enum"] = json!(routes);
+        }
     }
     sent.insert("Problem".to_owned(), schema::<Problem>());
     sent.insert("FieldProblem".to_owned(), schema::<FieldProblem>());

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use redeliver_engine::campaign::CampaignError;
+use redeliver_engine::edit::EditError;
 use redeliver_engine::operate::OperateError;
 use redeliver_engine::store::StoreError;
 use serde::Serialize;
@@ -183,6 +184,17 @@ impl From<OperateError> for Problem {
             // The one thing that a store finds unfit here is a message whose route is gone from the config.
             OperateError::Store(StoreError::Unfit(why)) => Self::conflict(why),
             OperateError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<EditError> for Problem {
+    fn from(error: EditError) -> Self {
+        match error {
+            EditError::Uneditable(why) => Self::conflict(why.to_string()),
+            // The one thing that a store finds unfit here is a route that is gone from the config.
+            EditError::Store(StoreError::Unfit(why)) => Self::conflict(why),
+            EditError::Store(error) => error.into(),
         }
     }
 }

@@ -32,6 +32,8 @@ pub(crate) fn calls() -> OpenApiRouter<Server> {
         .routes(routes!(messages::act::cancel))
         .routes(routes!(messages::act::dismiss))
         .routes(routes!(messages::act::restore))
+        .routes(routes!(messages::edit::edit))
+        .routes(routes!(messages::edit::list))
         .routes(routes!(messages::report::report))
         .routes(routes!(ways::list))
         .routes(routes!(ways::pause))

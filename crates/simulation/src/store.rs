@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
+use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Message, MessageId, State, Timestamp};
 use redeliver_engine::clock::Clock;
@@ -281,6 +282,10 @@ impl Store for FaultyStore {
 
     async fn attempts(&self, id: MessageId) -> Result<Vec<AttemptRecord>, StoreError> {
         self.inner.attempts(id).await
+    }
+
+    async fn edits(&self, id: MessageId) -> Result<Vec<EditRecord>, StoreError> {
+        self.inner.edits(id).await
     }
 
     async fn list(&self, filter: Filter) -> Result<Vec<Message>, StoreError> {

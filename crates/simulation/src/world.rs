@@ -289,7 +289,7 @@ impl World {
         let after = &change.message;
         let route = self.routes.get(&after.route)?;
         let kind = &change.event.kind;
-        let by_person = matches!(kind, Kind::Retried | Kind::Dismissed | Kind::Restored);
+        let by_person = matches!(kind, Kind::Retried | Kind::Edited | Kind::Dismissed | Kind::Restored);
         let came_back =
             matches!(kind, Kind::Reentered) || (after.generation > before.generation && !by_person);
         let verdict = change.attempt.as_ref().map(|record| record.verdict);
@@ -307,7 +307,7 @@ impl World {
             (_, Some(_)) => return Some("settled what was not claimed"),
         }
         if by_person || came_back {
-            if matches!(kind, Kind::Retried) && after.generation != before.generation + 1 {
+            if matches!(kind, Kind::Retried | Kind::Edited) && after.generation != before.generation + 1 {
                 return Some("an operator's retry kept the attempt id");
             }
             return None;

@@ -32,7 +32,13 @@ fn campaigns_route() -> Route {
 }
 
 fn deed() -> Audit {
-    Audit { actor: "ann".into(), action: "create_campaign", subject: "c".into(), at: Timestamp::default() }
+    Audit {
+        actor: "ann".into(),
+        action: "create_campaign",
+        subject: "c".into(),
+        at: Timestamp::default(),
+        detail: None,
+    }
 }
 
 /// Puts a campaign with two steps and so many prospects on the stage.

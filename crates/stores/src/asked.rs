@@ -48,8 +48,9 @@ impl Wanted {
 
 /// The word for what somebody did; a later version may know more of them.
 pub(crate) fn action(text: &str) -> &'static str {
-    const ACTIONS: [&str; 24] = [
+    const ACTIONS: [&str; 25] = [
         "retry",
+        "edit",
         "cancel",
         "dismiss",
         "restore",

@@ -55,7 +55,13 @@ fn engine<S: Store + Campaigns>(store: &Arc<S>) -> Engine {
 }
 
 fn deed() -> Audit {
-    Audit { actor: "ann".into(), action: "create_campaign", subject: "c".into(), at: Timestamp::default() }
+    Audit {
+        actor: "ann".into(),
+        action: "create_campaign",
+        subject: "c".into(),
+        at: Timestamp::default(),
+        detail: None,
+    }
 }
 
 fn campaign(id: &str) -> CampaignRecord {

@@ -77,6 +77,64 @@ pub struct ActArgs {
     pub reach: ReachArgs,
 }
 
+/// `redeliver edit`
+#[derive(Debug, ArgGroup)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args([
+    "to", "cc", "bcc", "from", "reply_to", "subject", "text", "html", "payload", "route", "target", "attribute", "from_json",
+]))]
+pub struct EditArgs {
+    /// The message's id, or as much of its beginning as tells it from the others
+    pub id: String,
+    /// To whom, in place of those it is for now; can be given several times
+    #[arg(long, value_name = "ADDRESS")]
+    pub to: Vec<String>,
+    /// Who else is to read it, in place of those who are now
+    #[arg(long, value_name = "ADDRESS")]
+    pub cc: Vec<String>,
+    /// Who else gets it without the others' knowing, in place of those who do now
+    #[arg(long, value_name = "ADDRESS")]
+    pub bcc: Vec<String>,
+    /// Who writes; empty for the route's own sender
+    #[arg(long, value_name = "ADDRESS")]
+    pub from: Option<String>,
+    /// Who is answered; empty for nobody else
+    #[arg(long, value_name = "ADDRESS")]
+    pub reply_to: Option<String>,
+    /// What it is about
+    #[arg(long, value_name = "TEXT")]
+    pub subject: Option<String>,
+    /// Its words; - for standard input
+    #[arg(long, value_name = "TEXT")]
+    pub text: Option<String>,
+    /// Its words as HTML; - for standard input
+    #[arg(long, value_name = "HTML")]
+    pub html: Option<String>,
+    /// The JSON that it carries instead; - for standard input
+    #[arg(long, value_name = "JSON")]
+    pub payload: Option<String>,
+    /// The way it is to travel
+    #[arg(long, value_name = "NAME")]
+    pub route: Option<String>,
+    /// The queue, topic, stream or URL, where the route leaves it open; empty for none
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    /// For gates, targets and filters; an empty value takes it away; can be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = super::send::read_attribute)]
+    pub attribute: Vec<(String, String)>,
+    /// What is to be otherwise as the API takes it, from this file; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub from_json: Option<PathBuf>,
+    /// Only show what would be different
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where it is.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
 /// `redeliver report`
 #[derive(Debug, ArgGroup)]
 pub struct ReportArgs {

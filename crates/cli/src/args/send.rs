@@ -114,7 +114,7 @@ pub struct AboutArgs {
     pub attribute: Vec<(String, String)>,
 }
 
-fn read_attribute(text: &str) -> Result<(String, String), String> {
+pub(super) fn read_attribute(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("is written NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }

@@ -19,6 +19,7 @@ struct Deed {
     action: String,
     subject: String,
     at: Timestamp,
+    detail: Option<String>,
 }
 
 pub(super) fn run(args: &AuditArgs) -> anyhow::Result<()> {
@@ -42,8 +43,13 @@ pub(super) fn run(args: &AuditArgs) -> anyhow::Result<()> {
                 cut(&deed.actor, NAME_LEN_MAX),
                 deed.action.clone(),
                 cut(&deed.subject, NAME_LEN_MAX),
+                cut(deed.detail.as_deref().unwrap_or_default(), NAME_LEN_MAX),
             ]
         };
-        print(&show::table(&["when", "who", "what", "to what"], &[], deeds.iter().map(row).collect()))
+        print(&show::table(
+            &["when", "who", "what", "to what", "which"],
+            &[],
+            deeds.iter().map(row).collect(),
+        ))
     })
 }

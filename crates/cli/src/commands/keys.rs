@@ -113,5 +113,5 @@ async fn revoke(keys: &Keys, id: &str) -> anyhow::Result<()> {
 }
 
 fn deed(action: &'static str, subject: &str, at: Timestamp) -> Audit {
-    Audit { actor: ACTOR.into(), action, subject: subject.into(), at }
+    Audit { actor: ACTOR.into(), action, subject: subject.into(), at, detail: None }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::list::cut;
 use super::times::Times;
-use super::{print, show};
+use super::{edit, print, show};
 use crate::args::{ExplainArgs, ShowArgs};
 use crate::reach::{self, Failure, Message, Missing, Reach, Request, find_id, path_of};
 
@@ -22,13 +22,20 @@ pub(super) fn show_one(args: &ShowArgs) -> anyhow::Result<()> {
         let how_much = if args.content { "full" } else { "summary" };
         let mut message = reach.json(Request::get(path_of(&id, "")).with(&[("content", how_much)])).await?;
         let mut history = reach.json(Request::get(path_of(&id, "/attempts"))).await?;
+        let mut edits = reach.json(Request::get(path_of(&id, "/edits"))).await?;
         if args.output.json {
+            message["edits"] = edits["items"].take();
             message["history"] = history["items"].take();
             return print(&format!("{message}\n"));
         }
         let attempts: Vec<Attempt> = Deserialize::deserialize(history["items"].take())?;
         let times = Times::of(args.output.utc);
         print(&text(&Message::deserialize_from(&message)?, &message, &attempts, times)?)?;
+        let edits: Vec<Edit> = Deserialize::deserialize(edits["items"].take())?;
+        for edit in &edits {
+            print(&format!("\ncorrected {} by {}\n", times.show(edit.at), cut(&edit.actor, ERROR_LEN_MAX)))?;
+            print(&edit::table(&edit.differences))?;
+        }
         if args.content {
             print(&format!("\n{}\n", serde_json::to_string_pretty(&message["content"])?))?;
         }
@@ -56,6 +63,14 @@ struct Attempt {
     outcome: String,
     at: Timestamp,
     error: Option<Failure>,
+}
+
+/// What was corrected.
+#[derive(Deserialize)]
+struct Edit {
+    actor: String,
+    at: Timestamp,
+    differences: Vec<edit::Difference>,
 }
 
 #[derive(Deserialize)]

@@ -9,6 +9,7 @@ mod check;
 mod dead;
 mod demo;
 mod doctor;
+mod edit;
 mod export;
 mod import;
 mod keys;
@@ -52,6 +53,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Cancel(args) => act::run("cancel", &args),
         Command::Dismiss(args) => act::run("dismiss", &args),
         Command::Restore(args) => act::run("restore", &args),
+        Command::Edit(args) => edit::run(&args),
         Command::Report(args) => act::report(&args),
         Command::Tail(args) => tail::run(&args),
         Command::Import(args) => import::run(&args),

@@ -88,5 +88,5 @@ async fn add(rig: &dyn AccessRig, key: KeyRecord) {
 }
 
 fn deed(action: &'static str, subject: &str, at: Timestamp) -> Audit {
-    Audit { actor: "ada".into(), action, subject: subject.into(), at }
+    Audit { actor: "ada".into(), action, subject: subject.into(), at, detail: None }
 }

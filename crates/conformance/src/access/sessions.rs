@@ -41,7 +41,7 @@ pub async fn a_session_that_was_ended_is_not_there(rig: &dyn AccessRig) {
 
 /// Whoever's key is revoked is out at once, in all their windows.
 pub async fn a_session_lives_no_longer_than_its_key(rig: &dyn AccessRig) {
-    let deed = |action| Audit { actor: "ada".into(), action, subject: "k1".into(), at: at(5) };
+    let deed = |action| Audit { actor: "ada".into(), action, subject: "k1".into(), at: at(5), detail: None };
     rig.access().add_key(key(1), deed("create_key")).await.unwrap();
     let opened_with = |n, key: &str| SessionRecord { key: Some(key.into()), ..session(n) };
     rig.access().add_session(opened_with(1, "k1")).await.unwrap();

@@ -185,7 +185,7 @@ fn record(name: &str, closed: Closed) -> GateRecord {
 }
 
 fn deed(action: &'static str) -> Audit {
-    Audit { actor: "ann".into(), action, subject: gate("a").as_str().into(), at: at(3) }
+    Audit { actor: "ann".into(), action, subject: gate("a").as_str().into(), at: at(3), detail: None }
 }
 
 fn change(name: &str, expected_version: u64, closed: Option<Closed>, audit: Option<Audit>) -> GateChange {

@@ -59,7 +59,8 @@ impl Engine {
         let record = self.campaign(id).await?;
         let store = &self.desk(id)?.store;
         let subject = format!("campaign:{id}:{prospect}").into();
-        let audit = Audit { actor: actor.clone(), action: "stop", subject, at: self.clock.now() };
+        let audit =
+            Audit { actor: actor.clone(), action: "stop", subject, at: self.clock.now(), detail: None };
         store.stop_prospect(id, prospect, reason, audit).await?;
         let Some(dossier) = store.dossier(id, prospect).await? else { return Ok(None) };
         if SUPPRESSING.contains(&reason) {
@@ -93,7 +94,13 @@ impl Engine {
                 return Ok(record);
             }
             let subject = format!("campaign:{id}").into();
-            let audit = Audit { actor: actor.clone(), action: action.name(), subject, at: self.clock.now() };
+            let audit = Audit {
+                actor: actor.clone(),
+                action: action.name(),
+                subject,
+                at: self.clock.now(),
+                detail: None,
+            };
             let change = CampaignChange { id: id.into(), from: record.state, to, audit };
             if self.desk(id)?.store.move_campaign(change).await? {
                 return Ok(CampaignRecord { state: to, ..record });

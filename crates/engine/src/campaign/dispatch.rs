@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redeliver_core::calendar::Zone;
-use redeliver_core::campaign::{CampaignState, Follows, MailOf, StepKey, follows};
+use redeliver_core::campaign::{CampaignState, Follows, MailOf, Prospect, StepKey, follows};
 use redeliver_core::classify::is_hard_bounce;
 use redeliver_core::email::{Email, message_id};
 use redeliver_core::gate::{Closed, GateKey, Scope};
@@ -49,7 +49,7 @@ impl Engine {
             let reason = "this instance knows no campaigns".into();
             return if is_unwritten { Err(Outcome::Deferred { until, reason }) } else { Ok(None) };
         };
-        match self.keep_out(desk, &of, message, now).await {
+        match self.keep_out(desk, &of, message, content, now).await {
             Ok(Some(outcome)) => return Err(outcome),
             Ok(None) => {}
             Err(error) => {
@@ -73,13 +73,14 @@ impl Engine {
         desk: &Desk,
         of: &MailOf,
         message: &Message,
+        content: &Content,
         now: Timestamp,
     ) -> Result<Option<Outcome>, StoreError> {
         let Some(dossier) = desk.store.dossier(&of.campaign, &of.prospect).await? else { return Ok(None) };
         if dossier.state == CampaignState::Cancelled || dossier.prospect.stopped_for.is_some() {
             return Ok(None);
         }
-        let address = dossier.prospect.prospect.email.to_lowercase();
+        let address = whom(content, &dossier.prospect.prospect);
         if desk.store.suppressed(&message.workspace, &address).await?.is_none() {
             return Ok(None);
         }
@@ -173,7 +174,7 @@ async fn look(
     let (not_before, reason) = match desk.store.reserve(request).await? {
         Reserved::Yes => {
             let counted = allowances.into_iter().map(|allowance| allowance.key).collect();
-            let (workspace, address) = (message.workspace.clone(), prospect.email.to_lowercase());
+            let (workspace, address) = (message.workspace.clone(), whom(content, prospect));
             return Ok(Ok(Some(Prepared { workspace, address, content: written, counted })));
         }
         Reserved::Busy(free_at) => (free_at, "its sender has just sent another".to_owned()),
@@ -185,6 +186,13 @@ async fn look(
         }
     };
     Ok(Err(deferred(desk.offer(&ways, &calendar, not_before), &reason)))
+}
+
+/// Whom a mail is for: who stands in it, once it is written, because a person may have corrected the address since.
+fn whom(content: &Content, prospect: &Prospect) -> String {
+    let written = Email::of_content(content).and_then(Result::ok);
+    let to = written.and_then(|email| email.to.into_iter().next()).map(|to| to.address);
+    to.unwrap_or_else(|| prospect.email.clone()).to_lowercase()
 }
 
 /// The mail of the step before, and how that one stands.

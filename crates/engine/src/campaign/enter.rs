@@ -42,7 +42,7 @@ impl Engine {
             created_at: now,
         };
         let subject = format!("campaign:{id}").into();
-        let audit = Audit { actor: actor.clone(), action: "create_campaign", subject, at: now };
+        let audit = Audit { actor: actor.clone(), action: "create_campaign", subject, at: now, detail: None };
         store.add_campaign(record.clone(), audit).await?;
         Ok(record)
     }
@@ -82,7 +82,13 @@ impl Engine {
             return Err(CampaignError::Wrong(wrong));
         }
         let subject = format!("workspace:{workspace}").into();
-        let audit = Audit { actor: actor.clone(), action: "put_settings", subject, at: self.clock.now() };
+        let audit = Audit {
+            actor: actor.clone(),
+            action: "put_settings",
+            subject,
+            at: self.clock.now(),
+            detail: None,
+        };
         store.put_settings(workspace.clone(), settings, audit).await?;
         Ok(store.workspace(workspace).await?)
     }

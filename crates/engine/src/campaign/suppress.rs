@@ -23,7 +23,13 @@ impl Engine {
             .into_iter()
             .map(|one| Suppression { address: one.address.to_lowercase(), ..one })
             .collect();
-        let audit = Audit { actor: actor.clone(), action: "suppress", subject: subject(workspace), at: now };
+        let audit = Audit {
+            actor: actor.clone(),
+            action: "suppress",
+            subject: subject(workspace),
+            at: now,
+            detail: None,
+        };
         Ok(self.desk("")?.store.suppress(workspace, addresses, now, Some(audit)).await?)
     }
 
@@ -35,7 +41,13 @@ impl Engine {
         actor: &Arc<str>,
     ) -> Result<bool, CampaignError> {
         let at = self.clock.now();
-        let audit = Audit { actor: actor.clone(), action: "unsuppress", subject: subject(workspace), at };
+        let audit = Audit {
+            actor: actor.clone(),
+            action: "unsuppress",
+            subject: subject(workspace),
+            at,
+            detail: None,
+        };
         let was_there =
             self.desk("")?.store.unsuppress(workspace, &address.to_lowercase(), audit.clone()).await?;
         if was_there {

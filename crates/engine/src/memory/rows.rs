@@ -9,6 +9,7 @@ use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::content::{ContentHash, ContentSource};
+use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::planted::{self, Bug};
 use redeliver_core::status::Status;
@@ -42,6 +43,7 @@ pub(super) struct Row {
     pub(super) message: Message,
     pub(super) content: Content,
     pub(super) attempts: Vec<AttemptRecord>,
+    pub(super) edits: Vec<EditRecord>,
 }
 
 /// What a key stands for; it outlives its message.
@@ -96,7 +98,8 @@ impl Rows {
         }
         let content = self.content_from(content);
         self.index.add(&message);
-        self.messages.insert(message.id.clone(), Row { message, content, attempts: Vec::new() });
+        self.messages
+            .insert(message.id.clone(), Row { message, content, attempts: Vec::new(), edits: Vec::new() });
         if let Some(spawn) = spawn {
             // The word of the same death is kept once.
             self.insert(*spawn);
@@ -165,6 +168,7 @@ impl Rows {
         self.index.add(&after);
         row.message = after;
         row.attempts.extend(change.attempt);
+        row.edits.extend(change.edit);
         if let Some(content) = change.content {
             row.content = Arc::unwrap_or_clone(content);
         }

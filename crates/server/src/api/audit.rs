@@ -33,6 +33,8 @@ pub struct DeedView {
     /// When.
     #[schema(format = DateTime)]
     pub at: String,
+    /// What else is to be known, such as the fields that were corrected.
+    pub detail: Option<String>,
 }
 
 impl DeedView {
@@ -43,6 +45,7 @@ impl DeedView {
             action: deed.action,
             subject: deed.subject.to_string(),
             at: deed.at.to_string(),
+            detail: deed.detail.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -129,7 +129,7 @@ pub(crate) async fn make(
         Problem::internal()
     })?;
     let actor = caller.name.clone();
-    let audit = Audit { actor, action: "create_key", subject: new.record.id.clone(), at: now };
+    let audit = Audit { actor, action: "create_key", subject: new.record.id.clone(), at: now, detail: None };
     let view = KeyView::of(&new.record);
     if !server.access.add_key(new.record, audit).await? {
         return Err(Problem::internal());
@@ -151,7 +151,7 @@ pub async fn revoke(
     let found = server.access.key(&id).await?;
     let key = found.filter(|key| reaches(&caller, key)).ok_or_else(no_key)?;
     let at = server.engine.clock().now();
-    let audit = Audit { actor: caller.name, action: "revoke_key", subject: key.id.clone(), at };
+    let audit = Audit { actor: caller.name, action: "revoke_key", subject: key.id.clone(), at, detail: None };
     match server.access.revoke_key(&key.id, audit).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(no_key()),

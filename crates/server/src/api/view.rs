@@ -69,6 +69,8 @@ pub struct MessageView {
     pub attempt_id: Option<String>,
     /// Whether it is the word of another message's death.
     pub is_dead_letter: bool,
+    /// Goes up with every change of who may write it next; an edit says which one it has seen.
+    pub version: u64,
 }
 
 /// What went wrong.
@@ -142,6 +144,7 @@ impl MessageView {
             },
             attempt_id: is_under_way.then(|| AttemptId::of(message).to_string()),
             is_dead_letter: message.is_dead_letter,
+            version: message.fence,
         }
     }
 }

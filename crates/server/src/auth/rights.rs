@@ -32,6 +32,8 @@ pub const RIGHTS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/messages/{id}/cancel", AtLeast(Operator)),
     ("POST", "/v1/messages/{id}/dismiss", AtLeast(Operator)),
     ("POST", "/v1/messages/{id}/restore", AtLeast(Operator)),
+    ("POST", "/v1/messages/{id}/edit", AtLeast(Operator)),
+    ("GET", "/v1/messages/{id}/edits", AtLeast(Viewer)),
     ("POST", "/v1/messages/{id}/report", AtLeast(Operator)),
     ("GET", "/v1/routes", AtLeast(Viewer)),
     ("POST", "/v1/routes/{name}/pause", AtLeast(Operator)),

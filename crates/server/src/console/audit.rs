@@ -21,6 +21,7 @@ struct Row {
     actor: String,
     what: String,
     subject: String,
+    detail: Option<String>,
     href: Option<String>,
 }
 
@@ -48,6 +49,7 @@ pub(super) async fn show(
         actor: visible(&deed.actor),
         what: deed.action.replace('_', " "),
         subject: visible(&deed.subject),
+        detail: deed.detail.as_deref().map(visible),
         href: href(&deed.subject),
     };
     page(&Page {

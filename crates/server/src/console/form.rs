@@ -8,24 +8,29 @@ use http_body_util::{BodyExt, Limited};
 use crate::problem::Problem;
 use crate::{Server, limits};
 
-/// Bytes of a form, at most.
-const BYTES_MAX: usize = 32 * 1024;
+/// Bytes of a form, at most, unless it carries a message.
+pub(super) const BYTES_MAX: usize = 32 * 1024;
 
 /// The fields of a form.
 #[derive(Clone, Default)]
 pub(super) struct Form(Vec<(String, String)>);
 
 impl Form {
-    /// Reads the form in a body.
-    pub(super) async fn read(server: &Server, headers: &HeaderMap, body: Body) -> Result<Self, Problem> {
+    /// Reads the form in a body of at most so many bytes.
+    pub(super) async fn read(
+        server: &Server,
+        headers: &HeaderMap,
+        body: Body,
+        bytes_max: usize,
+    ) -> Result<Self, Problem> {
         check_origin(headers)?;
         let collected = limits::within(
             server.engine.clock().as_ref(),
             server.limits.body_timeout,
-            Limited::new(body, BYTES_MAX).collect(),
+            Limited::new(body, bytes_max).collect(),
         );
         let collected = collected.await.ok_or_else(Problem::too_slow)?;
-        let bytes = collected.map_err(|_| Problem::too_large(BYTES_MAX))?.to_bytes();
+        let bytes = collected.map_err(|_| Problem::too_large(bytes_max))?.to_bytes();
         let mut request = Request::post("/").body(Body::from(bytes)).map_err(|_| Problem::internal())?;
         *request.headers_mut() = headers.clone();
         match axum::Form::from_request(request, &()).await {

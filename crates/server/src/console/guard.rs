@@ -2,13 +2,13 @@
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use redeliver_engine::access::{Digest, Role};
 
 use super::flash::{self, Flash};
-use super::form::Form;
+use super::form::{self, Form};
 use super::refusal::Refusal;
 use super::{Console, link};
 use crate::auth::secret::{csrf_token, digest, is_same};
@@ -56,6 +56,14 @@ impl Console {
     }
 }
 
+/// Bytes that a form at this address may have: what a message carries may be as large as what the API takes.
+fn bytes_max(console: &Console, uri: &Uri) -> usize {
+    match uri.path().ends_with("/edit") {
+        true => console.server.limits.body_bytes_max,
+        false => form::BYTES_MAX,
+    }
+}
+
 /// Sends strangers to the login, and others on if they may.
 pub(super) async fn guard(
     State(Door { console, least }): State<Door>,
@@ -73,7 +81,7 @@ pub(super) async fn guard(
     let is_look = request.method().is_safe();
     if !is_look {
         let (parts, body) = request.into_parts();
-        let form = Form::read(&console.server, &parts.headers, body).await?;
+        let form = Form::read(&console.server, &parts.headers, body, bytes_max(&console, &parts.uri)).await?;
         if !is_same(&digest(form.text("csrf")), &digest(&visitor.csrf)) {
             let detail = "the form is not of this session: load its page again, then send it";
             return Err(Problem::forbidden(detail).into());

@@ -77,7 +77,7 @@ pub(super) async fn revoke(
     let key = key.filter(|key| reaches(&visitor.caller, key)).ok_or_else(no_key)?;
     let at = console.server.engine.clock().now();
     let actor = visitor.caller.name.clone();
-    let audit = Audit { actor, action: "revoke_key", subject: key.id.clone(), at };
+    let audit = Audit { actor, action: "revoke_key", subject: key.id.clone(), at, detail: None };
     if !console.server.access.revoke_key(&key.id, audit).await? {
         return Err(no_key().into());
     }

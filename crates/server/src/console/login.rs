@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use redeliver_engine::access::SessionRecord;
 
-use super::form::Form;
+use super::form::{self, Form};
 use super::frame::Frame;
 use super::guard::Visitor;
 use super::page::page;
@@ -49,7 +49,7 @@ pub(super) async fn show(State(console): State<Console>, headers: HeaderMap) -> 
 pub(super) async fn log_in(State(console): State<Console>, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let headers = parts.headers;
-    let form = Form::read(&console.server, &headers, body).await?;
+    let form = Form::read(&console.server, &headers, body, form::BYTES_MAX).await?;
     let turn = console.throttle.turn().await?;
     let Some(caller) = console.server.by_key(form.text("key").trim()).await? else {
         tracing::warn!(

@@ -5,13 +5,15 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use redeliver_core::attempt::{AttemptRecord, Verdict};
+use redeliver_core::edit::EditRecord;
 use redeliver_core::email::Email;
 use redeliver_core::status::Status;
 use redeliver_core::time::show_span;
-use redeliver_core::{Message, State as Standing, Timestamp};
+use redeliver_core::{Message, MessageId, State as Standing, Timestamp};
 use redeliver_engine::Engine;
 
 use super::Console;
+use super::edit::{Row, rows};
 use super::emails::{Heading, said, visible, written};
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
@@ -44,6 +46,19 @@ struct Step {
     distance: Moment,
 }
 
+/// What was corrected once, with what it said: for those who may read what a message carries.
+struct Edit {
+    actor: String,
+    at: Moment,
+    rows: Vec<Row>,
+}
+
+impl Edit {
+    fn of(record: &EditRecord) -> Self {
+        Self { actor: visible(&record.actor), at: Moment::clock(record.at), rows: rows(&record.differences) }
+    }
+}
+
 #[derive(Template)]
 #[template(path = "message.html")]
 struct Page {
@@ -57,6 +72,8 @@ struct Page {
     facts: Vec<Fact>,
     steps: Vec<Step>,
     can_retry: bool,
+    can_edit: bool,
+    edits: Vec<Edit>,
     can_cancel: bool,
     can_dismiss: bool,
     can_restore: bool,
@@ -77,6 +94,7 @@ pub(super) async fn show(
     let content = engine.store().content(id.clone()).await?.unwrap_or_default();
     let email = Email::of_content(&content).and_then(Result::ok);
     let attempts = engine.store().attempts(id.clone()).await?;
+    let edits = engine.store().edits(id.clone()).await?;
     let now = engine.clock().now();
     let status = Status::of(&message, now);
     let (is_dead, is_dismissed) = match message.state {
@@ -92,14 +110,22 @@ pub(super) async fn show(
         class: status_class(status),
         sentence: pieces(&visible(&explanation.map(|explanation| explanation.sentence).unwrap_or_default())),
         facts: facts(&message, email.as_ref(), engine),
-        steps: steps(&message, &attempts, engine, now),
+        steps: steps(&message, &attempts, &edits, engine, now),
         can_cancel: message.state.ended_at().is_none() && visitor.may_act(),
         preview: visitor.may_act().then(|| Preview::of(&content, email.as_ref())),
         can_retry: is_dead && visitor.may_act(),
+        can_edit: is_editable(&message) && visitor.may_act(),
+        edits: edits.iter().filter(|_| visitor.may_act()).map(Edit::of).collect(),
         can_dismiss: is_dead && !is_dismissed && visitor.may_act(),
         can_restore: is_dismissed && visitor.may_act(),
         csrf: visitor.csrf.clone(),
     })
+}
+
+/// Whether there is something to correct: what was given up, and what waits for a gate that nobody may ever open.
+fn is_editable(message: &Message) -> bool {
+    let waits = matches!(message.state, Standing::Waiting { parked_for: Some(_) });
+    matches!(message.id, MessageId::Own(_)) && (waits || matches!(message.state, Standing::Dead { .. }))
 }
 
 fn facts(message: &Message, email: Option<&Email>, engine: &Engine) -> Vec<Fact> {
@@ -173,7 +199,13 @@ fn email_facts(email: &Email) -> Vec<Fact> {
 }
 
 /// Everything that happened in the order in which it did, and what comes next.
-fn steps(message: &Message, attempts: &[AttemptRecord], engine: &Engine, now: Timestamp) -> Vec<Step> {
+fn steps(
+    message: &Message,
+    attempts: &[AttemptRecord],
+    edits: &[EditRecord],
+    engine: &Engine,
+    now: Timestamp,
+) -> Vec<Step> {
     let step = |class, what: String, detail: Option<String>, at| Step {
         class,
         what,
@@ -186,19 +218,24 @@ fn steps(message: &Message, attempts: &[AttemptRecord], engine: &Engine, now: Ti
         n => Some(format!("after {n} tries made elsewhere")),
     };
     let mut steps = vec![step("muted", "Accepted".to_owned(), before, message.created_at)];
+    let mut happened: Vec<(Timestamp, Step)> = Vec::new();
+    for record in edits {
+        let fields: Vec<String> =
+            record.differences.iter().map(|different| visible(&different.field)).collect();
+        let what = format!("Corrected by {}, sent again", visible(&record.actor));
+        happened.push((record.at, step("muted", what, Some(fields.join(", ")), record.at)));
+    }
     for record in attempts {
         let again = match record.generation {
             0 => String::new(),
             n => format!(", started over {n} ×"),
         };
         let (class, word) = verdict_words(record.verdict);
-        steps.push(step(
-            class,
-            format!("Try {}{again}: {word}", record.attempt),
-            record.failure.as_ref().map(said),
-            record.at,
-        ));
+        let what = format!("Try {}{again}: {word}", record.attempt);
+        happened.push((record.at, step(class, what, record.failure.as_ref().map(said), record.at)));
     }
+    happened.sort_by_key(|(at, _)| *at);
+    steps.extend(happened.into_iter().map(|(_, step)| step));
     let last = match &message.state {
         Standing::Waiting { .. } => {
             let what = format!("Try {} is next", message.next_attempt());

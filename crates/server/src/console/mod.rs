@@ -15,6 +15,7 @@ mod chart;
 mod cookie;
 mod curve;
 mod dead;
+mod edit;
 mod emails;
 mod flash;
 mod form;
@@ -92,6 +93,7 @@ pub fn router(server: Server, secure: Secure) -> Router<Server> {
     let acting = Router::new()
         .route("/admin/messages/{id}/retry", post(act::retry))
         .route("/admin/messages/{id}/body", get(preview::body))
+        .route("/admin/messages/{id}/edit", get(edit::show).post(edit::send))
         .route("/admin/messages/{id}/cancel", post(act::cancel))
         .route("/admin/messages/{id}/dismiss", post(act::dismiss))
         .route("/admin/messages/{id}/restore", post(act::restore))

@@ -50,6 +50,12 @@ impl<'a> Fields<'a> {
         (value.get() != "null").then_some(*value)
     }
 
+    /// Whether a field is said to be nothing.
+    pub fn is_null(&mut self, name: &'static str) -> bool {
+        self.asked.push(name);
+        self.entries.iter().any(|(known, value)| known == name && value.get() == "null")
+    }
+
     /// A field's value, if it is there and as it should be.
     pub fn get<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<T> {
         let value = self.raw(name)?;
@@ -88,6 +94,11 @@ impl<'a> Fields<'a> {
     /// Notes that something is wrong with a field.
     pub fn wrong(&mut self, field: impl Into<String>, problem: impl Into<String>) {
         self.problems.push(FieldProblem::new(field, problem));
+    }
+
+    /// Whether anything was wrong so far.
+    pub fn has_problems(&self) -> bool {
+        !self.problems.is_empty()
     }
 
     /// Everything that was wrong, fields that nobody asked for included.

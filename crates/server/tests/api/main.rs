@@ -4,6 +4,7 @@
 mod bulk;
 mod campaigns;
 mod description;
+mod edit;
 mod keys;
 mod limits;
 mod messages;

@@ -132,8 +132,13 @@ impl Rig {
     pub async fn key(&self, role: Role, workspace: Option<&str>) -> String {
         let now = self.server.engine.clock().now();
         let new = NewKey::make(role.name(), role, workspace.map(Into::into), now).unwrap();
-        let audit =
-            Audit { actor: "test".into(), action: "create_key", subject: new.record.id.clone(), at: now };
+        let audit = Audit {
+            actor: "test".into(),
+            action: "create_key",
+            subject: new.record.id.clone(),
+            at: now,
+            detail: None,
+        };
         assert!(self.store.add_key(new.record, audit).await.unwrap());
         new.text
     }

@@ -2,12 +2,15 @@
 
 use redeliver_core::accept::NewMessage;
 use redeliver_core::bulk::{Bulk, Standing, Which};
+use redeliver_core::change::Audit;
+use redeliver_core::edit::{Difference, EditRecord};
 use redeliver_core::email::{Attachment, Email, Ics, Mailbox};
 use redeliver_core::gate::Scope;
-use redeliver_core::operate::Action;
-use redeliver_core::{Failure, Timestamp};
+use redeliver_core::operate::{Action, operate};
+use redeliver_core::{Change, Failure, MessageId, Timestamp};
 use redeliver_engine::access::Role;
-use redeliver_engine::store::Store;
+use redeliver_engine::store::{Applied, Store};
+use serde_json::json;
 
 use crate::html::shape;
 use crate::reader::Reader;
@@ -124,12 +127,65 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
         "/admin/keys",
         "/admin/routes",
         &format!("/admin/messages/{id}"),
+        &format!("/admin/messages/{id}/edit"),
     ] {
         let page = reader.get(path).await;
         assert!(!text.contains('<') || !page.says(text), "{path} repeats {text} as it is");
         shapes.push(shape(&page.body));
     }
+    shapes.extend(corrected_shapes(&stage, &mut reader, &id, text).await);
     shapes
+}
+
+/// The shapes of the pages about a mail that says such a thing and is to say it in other places; and of its own page when it
+/// was corrected by somebody with such a name.
+async fn corrected_shapes(
+    stage: &Stage,
+    reader: &mut Reader,
+    id: &MessageId,
+    text: &str,
+) -> Vec<Vec<String>> {
+    let (page, form) = (format!("/admin/messages/{id}"), format!("/admin/messages/{id}/edit"));
+    let csrf = reader.get(&form).await.csrf();
+    let mut seen = Vec::new();
+    let mut fields = vec![("csrf", csrf.as_str()), ("version", "0"), ("route", "email"), ("to", text)];
+    fields.extend(["cc", "bcc", "from", "reply_to"].map(|name| (name, "")));
+    fields.extend(["subject", "text", "html"].map(|name| (name, text)));
+    let attributes = text.replace('=', "");
+    fields.push(("attributes", &attributes));
+    // An address that is none and attributes that are none are shown again above and within the form.
+    let refused = reader.post(&form, &fields).await;
+    assert!(refused.says("role=\"alert\""), "{}", refused.body);
+    seen.push(shape(&refused.body));
+    let mut differences = Vec::new();
+    for field in ["email.to", "email.subject", "email.text", "payload"] {
+        differences.push(Difference {
+            field: format!("{field} {text}"),
+            before: text.into(),
+            after: json!([text]),
+        });
+    }
+    let before = stage.get(id).await;
+    let record = EditRecord { actor: text.into(), at: before.due_at, generation: 1, differences };
+    let audit = Audit {
+        actor: text.into(),
+        action: "edit",
+        subject: id.to_string().into(),
+        at: before.due_at,
+        detail: Some(text.into()),
+    };
+    let change =
+        operate(&before, Action::Retry, &text.into(), stage.engine.route("email").unwrap(), before.due_at);
+    let change = Change { edit: Some(record), audit: Some(audit), ..change.unwrap() };
+    assert_eq!(stage.store.apply(vec![change]).await.unwrap(), [Applied::Applied]);
+    for path in [page.as_str(), form.as_str()] {
+        let answer = reader.get(path).await;
+        assert!(!text.contains('<') || !answer.says(text), "{path} repeats {text} as it is");
+        seen.push(shape(&answer.body));
+    }
+    let mut all = stage.reader(Role::Admin, None).await;
+    seen.push(shape(&all.get("/admin/audit").await.body));
+    seen
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ async fn a_session_ends_with_its_key() {
     reader.log_in(&key.text).await;
     assert_eq!(reader.get("/admin").await.status, StatusCode::OK);
     let at = stage.engine.clock().now();
-    let audit = Audit { actor: "root".into(), action: "revoke", subject: "ada".into(), at };
+    let audit = Audit { actor: "root".into(), action: "revoke", subject: "ada".into(), at, detail: None };
     assert!(stage.store.revoke_key(&key.record.id, audit).await.unwrap());
     assert_eq!(reader.get("/admin").await.location(), "/login");
 }

@@ -4,6 +4,7 @@
 #[path = "../../../../tests/browser/mod.rs"]
 mod browser;
 mod campaigns;
+mod edit;
 mod hostile;
 mod hostile_in_browser;
 mod html;

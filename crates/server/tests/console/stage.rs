@@ -99,7 +99,8 @@ impl Stage {
     pub async fn key(&self, name: &str, role: Role, workspace: Option<&str>) -> NewKey {
         let now = self.engine.clock().now();
         let key = NewKey::make(name, role, workspace.map(Into::into), now).unwrap();
-        let audit = Audit { actor: "stage".into(), action: "create", subject: name.into(), at: now };
+        let audit =
+            Audit { actor: "stage".into(), action: "create", subject: name.into(), at: now, detail: None };
         assert!(self.store.add_key(key.record.clone(), audit).await.unwrap());
         key
     }
@@ -153,7 +154,7 @@ impl Stage {
             last_at: None,
             created_at: at,
         };
-        let audit = Audit { actor: "stage".into(), action: "create", subject: name.into(), at };
+        let audit = Audit { actor: "stage".into(), action: "create", subject: name.into(), at, detail: None };
         assert!(self.store.add_campaign(record, audit).await.unwrap());
         let enrolled = prospects.iter().map(|id| json!({ "id": id, "email": "p@example.org" }));
         let enrolled = enrolled.map(|prospect| serde_json::from_value(prospect).unwrap()).collect();

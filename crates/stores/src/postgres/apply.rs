@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::{Audit, NewRow};
+use redeliver_core::edit::EditRecord;
 use redeliver_core::{Change, Content, Message, MessageId, State};
 use redeliver_engine::store::Applied;
 use tokio_postgres::Client;
@@ -15,7 +16,7 @@ use super::errors::{Fault, own};
 use super::insert::{insert_all, put_contents};
 use super::read;
 use super::rows::get;
-use crate::encode::failure_to_text;
+use crate::encode::{failure_to_text, to_text};
 
 pub(super) async fn apply(db: &mut Client, changes: &[Change]) -> Result<Vec<Applied>, Fault> {
     let rounds = rounds(changes);
@@ -65,7 +66,11 @@ fn is_delivery(change: &Change) -> bool {
 }
 
 fn brings_nothing(change: &Change) -> bool {
-    change.attempt.is_none() && change.content.is_none() && change.spawn.is_none() && change.audit.is_none()
+    change.attempt.is_none()
+        && change.content.is_none()
+        && change.spawn.is_none()
+        && change.edit.is_none()
+        && change.audit.is_none()
 }
 
 async fn apply_round(db: &Client, round: &[Placed<'_>]) -> Result<Vec<(usize, Applied)>, Fault> {
@@ -183,6 +188,11 @@ async fn write_what_comes_with(db: &Client, applied: &[Placed<'_>]) -> Result<()
     if !spawned.is_empty() {
         insert_all(db, &spawned).await?;
     }
+    let edits: Vec<(Uuid, &EditRecord)> =
+        changes().filter_map(|change| Some((own(&change.message.id)?, change.edit.as_ref()?))).collect();
+    if !edits.is_empty() {
+        write_edits(db, &edits).await?;
+    }
     let deeds: Vec<&Audit> = changes().filter_map(|change| change.audit.as_ref()).collect();
     if !deeds.is_empty() {
         write_audit(db, &deeds).await?;
@@ -247,16 +257,38 @@ pub(super) async fn note(db: &Client, id: &MessageId, record: &AttemptRecord) ->
     Ok(())
 }
 
+async fn write_edits(db: &Client, edits: &[(Uuid, &EditRecord)]) -> Result<(), Fault> {
+    let ids: Vec<Uuid> = edits.iter().map(|(id, _)| *id).collect();
+    let records = || edits.iter().map(|(_, record)| *record);
+    let actors: Vec<String> = records().map(|record| without_nul(&record.actor)).collect();
+    let times: Vec<i64> = records().map(|record| record.at.as_ms()).collect();
+    let generations: Vec<i32> = records().map(|record| record.generation as i32).collect();
+    let differences: Vec<String> =
+        records().map(|record| Ok(to_text("edit", &record.differences)?)).collect::<Result<_, Fault>>()?;
+    let params = [
+        (&ids as _, Type::UUID_ARRAY),
+        (&actors as _, Type::TEXT_ARRAY),
+        (&times as _, Type::INT8_ARRAY),
+        (&generations as _, Type::INT4_ARRAY),
+        (&differences as _, Type::TEXT_ARRAY),
+    ];
+    db.execute_typed(include_str!("sql/insert_edits.sql"), &params).await?;
+    Ok(())
+}
+
 pub(super) async fn write_audit(db: &Client, deeds: &[&Audit]) -> Result<(), Fault> {
     let actors: Vec<String> = deeds.iter().map(|deed| without_nul(&deed.actor)).collect();
     let actions: Vec<&str> = deeds.iter().map(|deed| deed.action).collect();
     let subjects: Vec<String> = deeds.iter().map(|deed| without_nul(&deed.subject)).collect();
     let times: Vec<i64> = deeds.iter().map(|deed| deed.at.as_ms()).collect();
+    let details: Vec<Option<String>> =
+        deeds.iter().map(|deed| deed.detail.as_deref().map(without_nul)).collect();
     let params = [
         (&actors as _, Type::TEXT_ARRAY),
         (&actions as _, Type::TEXT_ARRAY),
         (&subjects as _, Type::TEXT_ARRAY),
         (&times as _, Type::INT8_ARRAY),
+        (&details as _, Type::TEXT_ARRAY),
     ];
     db.execute_typed(include_str!("sql/insert_audit.sql"), &params).await?;
     Ok(())

@@ -40,6 +40,7 @@ use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
+use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::clock::{Clock, FollowedClock};
@@ -288,6 +289,10 @@ impl Store for Postgres {
 
     async fn attempts(&self, id: MessageId) -> Result<Vec<AttemptRecord>, StoreError> {
         ask!(self, |db| read::attempts(db, &id))
+    }
+
+    async fn edits(&self, id: MessageId) -> Result<Vec<EditRecord>, StoreError> {
+        ask!(self, |db| read::edits(db, &id))
     }
 
     async fn list(&self, filter: Filter) -> Result<Vec<Message>, StoreError> {

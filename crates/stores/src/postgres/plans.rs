@@ -140,8 +140,10 @@ fn types_of(sql: &str, count: usize) -> Vec<&'static str> {
         "text text".split(' ').collect()
     } else if sql.contains("redeliver_attempts (") && sql.contains("unnest") {
         "uuid int4 int4 int2 int8 int8 text".split(' ').collect()
+    } else if sql.contains("redeliver_edits (") {
+        "uuid text int8 int4 text".split(' ').collect()
     } else if sql.contains("redeliver_audit (") {
-        "text text text int8".split(' ').collect()
+        "text text text int8 text".split(' ').collect()
     } else if sql.contains("excluded.target") {
         "uuid text text bytea text bytea text text int2".split(' ').collect()
     } else {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::Audit;
+use redeliver_core::edit::EditRecord;
 use redeliver_core::{Content, Message, MessageId, Timestamp};
 use redeliver_engine::store::Count;
 use tokio_postgres::Client;
@@ -14,8 +15,9 @@ use super::columns::Param;
 use super::errors::{Fault, own};
 use super::insert::content_with_id;
 use super::limit;
-use super::rows::{self, dead_reason, lane, number, state_word, text, time};
+use super::rows::{self, dead_reason, lane, number, state_word, text, text_if_any, time};
 use crate::asked::action;
+use crate::encode::from_text;
 
 /// Due messages of a lane that are counted one by one. Where there are more, counts say this many.
 pub(super) const DUE_COUNTED_MAX: i64 = 10_000;
@@ -45,6 +47,19 @@ pub(super) async fn contents(db: &Client, ids: &[Uuid]) -> Result<HashMap<Messag
 pub(super) async fn attempts(db: &Client, id: &MessageId) -> Result<Vec<AttemptRecord>, Fault> {
     let found = db.query_typed(include_str!("sql/attempts.sql"), &[(&own(id) as _, Type::UUID)]).await?;
     found.iter().map(rows::attempt).collect()
+}
+
+pub(super) async fn edits(db: &Client, id: &MessageId) -> Result<Vec<EditRecord>, Fault> {
+    let found = db.query_typed(include_str!("sql/edits.sql"), &[(&own(id) as _, Type::UUID)]).await?;
+    let edit = |row: &tokio_postgres::Row| {
+        Ok(EditRecord {
+            actor: text(row, 0)?,
+            at: time(row, 1)?,
+            generation: rows::count(row, 2)?,
+            differences: from_text("edit", rows::get(row, 3)?)?,
+        })
+    };
+    found.iter().map(edit).collect()
 }
 
 /// The messages that a question about a time answers: `lapsed`, `overdue`, `expired`.
@@ -93,6 +108,7 @@ pub(super) async fn audit(db: &Client, count_max: usize) -> Result<Vec<Audit>, F
             action: action(rows::get(row, 1)?),
             subject: text(row, 2)?,
             at: time(row, 3)?,
+            detail: text_if_any(row, 4)?,
         })
     };
     found.iter().map(deed).collect()

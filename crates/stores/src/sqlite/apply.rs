@@ -2,6 +2,7 @@
 
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::Audit;
+use redeliver_core::edit::EditRecord;
 use redeliver_core::planted::{self, Bug};
 use redeliver_core::{Change, MessageId, State};
 use redeliver_engine::store::Applied;
@@ -11,7 +12,7 @@ use super::errors::{Fault, own};
 use super::insert::{insert_one, put_content};
 use super::read;
 use super::rows::bind_message;
-use crate::encode::failure_to_text;
+use crate::encode::{failure_to_text, to_text};
 
 pub(super) fn apply(db: &Connection, changes: &[Change]) -> Result<Vec<Applied>, Fault> {
     let mut writing = Writing {
@@ -43,6 +44,9 @@ impl Writing<'_> {
         }
         if let Some(spawn) = &change.spawn {
             insert_one(self.db, spawn)?;
+        }
+        if let Some(record) = &change.edit {
+            write_edit(self.db, id, record)?;
         }
         if let Some(audit) = &change.audit {
             write_audit(self.db, audit)?;
@@ -125,8 +129,26 @@ fn write_attempt(db: &Connection, sql: &str, id: &[u8; 16], record: &AttemptReco
     Ok(())
 }
 
+fn write_edit(db: &Connection, id: &[u8; 16], record: &EditRecord) -> Result<(), Fault> {
+    let mut insert = db.prepare_cached(include_str!("sql/insert_edit.sql"))?;
+    insert.execute(params![
+        id,
+        &*record.actor,
+        record.at.as_ms(),
+        record.generation,
+        to_text("edit", &record.differences)?
+    ])?;
+    Ok(())
+}
+
 pub(super) fn write_audit(db: &Connection, audit: &Audit) -> Result<(), Fault> {
     let mut insert = db.prepare_cached(include_str!("sql/insert_audit.sql"))?;
-    insert.execute(params![&*audit.actor, audit.action, &*audit.subject, audit.at.as_ms()])?;
+    insert.execute(params![
+        &*audit.actor,
+        audit.action,
+        &*audit.subject,
+        audit.at.as_ms(),
+        audit.detail.as_deref()
+    ])?;
     Ok(())
 }

@@ -12,13 +12,14 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 6] = [
+const MIGRATIONS: [Migration; 7] = [
     Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") },
     Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
     Migration { number: 3, name: "notes", sql: include_str!("migrations/0003_notes.sql") },
     Migration { number: 4, name: "bulks", sql: include_str!("migrations/0004_bulks.sql") },
     Migration { number: 5, name: "campaigns", sql: include_str!("migrations/0005_campaigns.sql") },
     Migration { number: 6, name: "suppressions", sql: include_str!("migrations/0006_suppressions.sql") },
+    Migration { number: 7, name: "edits", sql: include_str!("migrations/0007_edits.sql") },
 ];
 
 /// Takes the steps that the database hasn't taken yet.

@@ -44,6 +44,7 @@ use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
+use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
@@ -270,6 +271,10 @@ impl<R: Runs> Store for SqliteOn<R> {
 
     async fn attempts(&self, id: MessageId) -> Result<Vec<AttemptRecord>, StoreError> {
         self.runs.read(move |db| read::attempts(db, &id)).await
+    }
+
+    async fn edits(&self, id: MessageId) -> Result<Vec<EditRecord>, StoreError> {
+        self.runs.read(move |db| read::edits(db, &id)).await
     }
 
     async fn list(&self, filter: Filter) -> Result<Vec<Message>, StoreError> {

@@ -15,10 +15,12 @@ pub(super) fn prune(db: &Connection, request: &PruneRequest) -> Result<usize, Fa
     let mut delete_message = db.prepare_cached(include_str!("sql/delete_message.sql"))?;
     let mut delete_content = db.prepare_cached(include_str!("sql/delete_content.sql"))?;
     let mut delete_attempts = db.prepare_cached(include_str!("sql/delete_attempts.sql"))?;
+    let mut delete_edits = db.prepare_cached(include_str!("sql/delete_edits.sql"))?;
     for message in &gone {
         delete_message.execute([message.id])?;
         delete_content.execute([message.id])?;
         delete_attempts.execute([message.id])?;
+        delete_edits.execute([message.id])?;
         end_key(db, message, key_expires_at)?;
     }
     let mut prune_keys = db.prepare_cached(include_str!("sql/prune_keys.sql"))?;

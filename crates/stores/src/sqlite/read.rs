@@ -2,6 +2,7 @@
 
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::Audit;
+use redeliver_core::edit::EditRecord;
 use redeliver_core::status::Status;
 use redeliver_core::{Content, Message, MessageId, Timestamp};
 use redeliver_engine::store::{Count, Filter};
@@ -11,6 +12,7 @@ use super::errors::{Fault, own};
 use super::limit;
 use super::rows::{self, dead_reason, lane, number, state_word, text, time};
 use crate::asked::{Wanted, action};
+use crate::encode::from_text;
 use crate::standing::Names;
 
 pub(super) fn get(db: &Connection, id: &MessageId) -> Result<Option<Message>, Fault> {
@@ -35,6 +37,21 @@ pub(super) fn attempts(db: &Connection, id: &MessageId) -> Result<Vec<AttemptRec
         attempts.push(rows::attempt(row)?);
     }
     Ok(attempts)
+}
+
+pub(super) fn edits(db: &Connection, id: &MessageId) -> Result<Vec<EditRecord>, Fault> {
+    let mut get = db.prepare_cached(include_str!("sql/edits.sql"))?;
+    let mut found = get.query([own(id)])?;
+    let mut edits = Vec::new();
+    while let Some(row) = found.next()? {
+        edits.push(EditRecord {
+            actor: text(row, 0)?.unwrap_or_default(),
+            at: time(row, 1)?,
+            generation: row.get(2)?,
+            differences: from_text("edit", &row.get::<_, String>(3)?)?,
+        });
+    }
+    Ok(edits)
 }
 
 pub(super) fn lapsed(db: &Connection, now: Timestamp, count_max: usize) -> Result<Vec<Message>, Fault> {
@@ -121,6 +138,7 @@ pub(super) fn audit(db: &Connection, count_max: usize) -> Result<Vec<Audit>, Fau
             action: action(&text(row, 1)?.unwrap_or_default()),
             subject: text(row, 2)?.unwrap_or_default(),
             at: time(row, 3)?,
+            detail: text(row, 4)?,
         });
     }
     Ok(deeds)

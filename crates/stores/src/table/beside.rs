@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
+use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
@@ -212,6 +213,10 @@ impl Store for Beside {
             Some(table) => table.attempts(&id).await,
             None => self.own.attempts(id).await,
         }
+    }
+
+    async fn edits(&self, id: MessageId) -> Result<Vec<EditRecord>, StoreError> {
+        self.own.edits(id).await
     }
 
     /// One after the other, the own store first: a page that ends in one goes on in the next.

@@ -9,6 +9,7 @@ use redeliver_conformance::store::StoreRig;
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
+use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, State, Timestamp};
 use redeliver_engine::store::{
@@ -167,6 +168,10 @@ impl Store for Filled {
 
     async fn attempts(&self, id: MessageId) -> Result<Vec<AttemptRecord>, StoreError> {
         self.rig.store().attempts(to_row(&id)).await
+    }
+
+    async fn edits(&self, id: MessageId) -> Result<Vec<EditRecord>, StoreError> {
+        self.rig.store().edits(id).await
     }
 
     async fn list(&self, filter: Filter) -> Result<Vec<Message>, StoreError> {

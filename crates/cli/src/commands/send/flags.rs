@@ -53,7 +53,7 @@ pub(super) fn email(args: &MailArgs) -> anyhow::Result<Email> {
 }
 
 /// A text as it is said, or from standard input.
-pub(super) fn text(said: &str) -> anyhow::Result<String> {
+pub(in crate::commands) fn text(said: &str) -> anyhow::Result<String> {
     match said {
         "-" => String::from_utf8(read(Path::new("-"))?).context("what comes on standard input is no UTF-8"),
         text => Ok(text.to_owned()),
@@ -61,7 +61,7 @@ pub(super) fn text(said: &str) -> anyhow::Result<String> {
 }
 
 /// `ada@example.org`, or `Ada <ada@example.org>`.
-pub(super) fn mailbox(text: &str) -> Mailbox {
+pub(in crate::commands) fn mailbox(text: &str) -> Mailbox {
     let named = text.trim().strip_suffix('>').and_then(|text| text.rsplit_once('<'));
     let (name, address) = named.unwrap_or(("", text));
     let name = name.trim().trim_matches('"').trim();

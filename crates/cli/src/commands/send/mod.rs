@@ -1,7 +1,7 @@
 //! `redeliver send`: has one message accepted, and says how it stands.
 
 mod eml;
-mod flags;
+pub(super) mod flags;
 
 use std::io::Read;
 use std::path::Path;
@@ -107,7 +107,7 @@ fn tell(answer: &Value, json: bool) -> anyhow::Result<()> {
 }
 
 /// All that is in a file, or comes on standard input.
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+pub(super) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match path == Path::new("-") {
         true => {
@@ -121,7 +121,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn not_json(what: &dyn std::fmt::Display, error: &serde_json::Error) -> anyhow::Error {
+pub(super) fn not_json(what: &dyn std::fmt::Display, error: &serde_json::Error) -> anyhow::Error {
     Usage(format!("{what} is not JSON: {error}")).into()
 }
 

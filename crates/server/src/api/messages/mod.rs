@@ -3,6 +3,7 @@
 pub mod act;
 pub mod content;
 pub mod cursor;
+pub mod edit;
 pub mod list;
 mod ndjson;
 pub mod one;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redeliver_core::accept::NewMessage;
-use redeliver_core::email::Email;
+use redeliver_core::email::{EMAIL_TYPE, Email};
 use redeliver_core::{Content, Failure, Lane, Name, Timestamp};
 use redeliver_engine::access::Role;
 use serde_json::Number;
@@ -150,7 +150,7 @@ fn up_to(count: Number, least: u32) -> Result<u32, String> {
 fn content(fields: &mut Fields<'_>) -> Content {
     let attributes = fields.parse("attributes", check_attributes).unwrap_or_default();
     let target = fields.parse("target", check_word);
-    let content_type = fields.parse("content_type", check_word);
+    let content_type = fields.parse("content_type", check_content_type);
     let email = fields.parse("email", Ok::<Email, String>);
     let payload = fields.raw("payload").map(|raw| raw.get().as_bytes().to_vec());
     let bytes = fields.parse("payload_base64", |text: String| {
@@ -177,7 +177,7 @@ fn content(fields: &mut Fields<'_>) -> Content {
     Content { attributes, target, content_type: content_type.or(bare.content_type.clone()), ..bare }
 }
 
-fn email_content(email: &Email, fields: &mut Fields<'_>) -> Content {
+pub(super) fn email_content(email: &Email, fields: &mut Fields<'_>) -> Content {
     for wrong in email.problems() {
         fields.wrong(format!("email.{}", wrong.field), wrong.problem);
     }
@@ -187,7 +187,9 @@ fn email_content(email: &Email, fields: &mut Fields<'_>) -> Content {
     })
 }
 
-fn check_attributes(attributes: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
+pub(super) fn check_attributes(
+    attributes: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, String> {
     if attributes.len() > ATTRIBUTES_MAX {
         return Err(format!("are at most {ATTRIBUTES_MAX}"));
     }
@@ -198,8 +200,16 @@ fn check_attributes(attributes: BTreeMap<String, String>) -> Result<BTreeMap<Str
     Ok(attributes)
 }
 
-fn check_word(word: String) -> Result<Arc<str>, String> {
+pub(super) fn check_word(word: String) -> Result<Arc<str>, String> {
     check_printable(&word, WORD_CHARS_MAX).map(|()| word.into())
+}
+
+/// A content type of a caller's own: what says that it is an e-mail has not been looked over as one.
+pub(super) fn check_content_type(word: String) -> Result<Arc<str>, String> {
+    match word == EMAIL_TYPE {
+        true => Err("is for e-mails, which are sent as email".to_owned()),
+        false => check_word(word),
+    }
 }
 
 fn check_printable(text: &str, chars_max: usize) -> Result<(), String> {

@@ -1,4 +1,4 @@
--- Messages go with their contents and are counted no more; their keys remember what they had come to. Histories go by
+-- Messages go with their contents and corrections, and are counted no more; their keys remember what they had come to. Histories go by
 -- the day.
 WITH put_away AS MATERIALIZED (
     SELECT id
@@ -16,6 +16,10 @@ gone AS (
 contents AS (
     DELETE FROM redeliver.redeliver_contents
     WHERE id = ANY (ARRAY (SELECT id FROM put_away))
+),
+edits AS (
+    DELETE FROM redeliver.redeliver_edits
+    WHERE message_id = ANY (ARRAY (SELECT id FROM put_away))
 ),
 ended AS (
     UPDATE redeliver.redeliver_keys AS k SET

@@ -1,2 +1,2 @@
-INSERT INTO redeliver_audit (actor, action, subject, at)
-VALUES (?1, ?2, ?3, ?4)
+INSERT INTO redeliver_audit (actor, action, subject, at, detail)
+VALUES (?1, ?2, ?3, ?4, ?5)

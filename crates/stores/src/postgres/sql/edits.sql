@@ -1,0 +1,4 @@
+SELECT actor, at, generation, differences
+FROM redeliver.redeliver_edits
+WHERE message_id = $1
+ORDER BY number

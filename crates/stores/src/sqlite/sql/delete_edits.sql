@@ -1,0 +1,1 @@
+DELETE FROM redeliver_edits WHERE message_id = ?1
