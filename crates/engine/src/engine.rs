@@ -202,6 +202,16 @@ impl Engine {
         self.lines.values().map(|line| &line.route)
     }
 
+    /// Where all messages of a lane go, if they all go to one place.
+    pub fn fixed_destination(&self, route: &str, lane: Lane) -> Option<Name> {
+        self.lines.get(route)?.transport(lane).fixed_destination()
+    }
+
+    /// Where a message that carries this goes; `None` if its route is gone from the config.
+    pub fn destination(&self, message: &Message, content: &Content) -> Option<Name> {
+        self.lines.get(&message.route).map(|line| line.destination(message, content))
+    }
+
     /// Whether every route is worked here now: not yet at the start, and no longer when it stops.
     pub fn is_carrying(&self) -> bool {
         self.lines.values().all(|line| line.inline.is_open())

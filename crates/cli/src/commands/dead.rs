@@ -11,6 +11,9 @@ use crate::reach::{self, Missing, Reach, Request};
 /// Characters of an error, at most.
 const ERROR_LEN_MAX: usize = 70;
 
+/// Characters of names, at most.
+const NAMES_LEN_MAX: usize = 40;
+
 pub(super) fn run(args: &StatsArgs) -> anyhow::Result<()> {
     reach::run(async {
         let reach = Reach::open(&args.reach, Missing::Refuse).await?;
@@ -25,17 +28,20 @@ pub(super) fn run(args: &StatsArgs) -> anyhow::Result<()> {
         }
         let text = |item: &Value, name: &str| item[name].as_str().unwrap_or_default().to_owned();
         let row = |item: &Value| {
-            let routes: Vec<&str> =
-                item["routes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let names = |name: &str| {
+                let all = item[name].as_array().into_iter().flatten().filter_map(Value::as_str);
+                cut(&all.collect::<Vec<_>>().join(", "), NAMES_LEN_MAX)
+            };
             vec![
                 item["count"].to_string(),
                 cut(&text(item, "error"), ERROR_LEN_MAX),
-                routes.join(", "),
+                names("routes"),
+                names("destinations"),
                 text(item, "last_at"),
                 text(item, "fingerprint"),
             ]
         };
-        let header = ["count", "error", "routes", "last", "fingerprint"];
+        let header = ["count", "error", "routes", "to where", "last", "fingerprint"];
         print(&show::table(&header, &[0], items.iter().map(row).collect()))
     })
 }

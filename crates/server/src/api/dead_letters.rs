@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::Json;
 use axum::extract::State;
 use redeliver_core::fingerprint::{fingerprint, shape};
-use redeliver_core::{Message, Name, Timestamp};
+use redeliver_core::{Lane, Message, Name, Timestamp};
+use redeliver_engine::Engine;
 use redeliver_engine::store::{Filter, StoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,6 +22,13 @@ pub(crate) const LOOKED_AT_MAX: usize = 5_000;
 
 /// Messages that are listed at once.
 const PAGE_LEN: usize = 1_000;
+
+/// Messages that are opened to learn where they were to go, at most. Only those are whose transport goes to several places,
+/// which none does that speaks to a server.
+const OPENED_MAX: usize = 50;
+
+/// Destinations that are told of a group, at most.
+const DESTINATIONS_MAX: usize = 20;
 
 /// Hours that are told one by one.
 const HOURS: usize = 24;
@@ -52,6 +60,8 @@ pub struct GroupView {
     pub last_at: String,
     /// Their routes.
     pub routes: Vec<String>,
+    /// Where they were to go, as breakers and holds know it: a mail server, a broker. At most 20.
+    pub destinations: Vec<String>,
     /// How many were given up in each of the last 24 hours, the oldest first.
     pub hours: Vec<u32>,
     /// One of them.
@@ -66,6 +76,7 @@ pub(crate) struct Group {
     pub(crate) first_at: Timestamp,
     pub(crate) last_at: Timestamp,
     pub(crate) routes: BTreeSet<Name>,
+    pub(crate) destinations: BTreeSet<Name>,
     pub(crate) hours: Vec<u32>,
     pub(crate) example: String,
 }
@@ -100,10 +111,12 @@ pub(crate) async fn groups(
         ..Filter::default()
     };
     let (mut found, mut looked_at) = (BTreeMap::new(), 0);
+    let mut places = Places::new(&server.engine);
     loop {
         let page = server.engine.store().list(filter.clone()).await?;
         for message in &page {
-            add(&mut found, message, now);
+            let destination = places.of(message).await?;
+            add(&mut found, message, destination, now);
         }
         looked_at += page.len();
         filter.after = page.last().map(|message| message.id.clone());
@@ -116,7 +129,33 @@ pub(crate) async fn groups(
     Ok((groups, looked_at))
 }
 
-fn add(groups: &mut BTreeMap<String, Group>, message: &Message, now: Timestamp) {
+/// Where messages were to go.
+struct Places<'a> {
+    engine: &'a Engine,
+    fixed: BTreeMap<(Name, Lane), Option<Name>>,
+    opened: usize,
+}
+
+impl<'a> Places<'a> {
+    fn new(engine: &'a Engine) -> Self {
+        Self { engine, fixed: BTreeMap::new(), opened: 0 }
+    }
+
+    /// Where a message was to go, if that is known without opening too many.
+    async fn of(&mut self, message: &Message) -> Result<Option<Name>, StoreError> {
+        let lane = (message.route.clone(), message.lane);
+        let fixed = self.fixed.entry(lane);
+        let fixed = fixed.or_insert_with(|| self.engine.fixed_destination(&message.route, message.lane));
+        if fixed.is_some() || self.opened >= OPENED_MAX {
+            return Ok(fixed.clone());
+        }
+        self.opened += 1;
+        let content = self.engine.store().content(message.id.clone()).await?;
+        Ok(content.and_then(|content| self.engine.destination(message, &content)))
+    }
+}
+
+fn add(groups: &mut BTreeMap<String, Group>, message: &Message, destination: Option<Name>, now: Timestamp) {
     let failure = message.last_error.as_ref();
     let at = message.state.ended_at().unwrap_or(message.created_at);
     let group = groups.entry(fingerprint(failure)).or_insert_with(|| Group {
@@ -126,6 +165,7 @@ fn add(groups: &mut BTreeMap<String, Group>, message: &Message, now: Timestamp) 
         first_at: at,
         last_at: at,
         routes: BTreeSet::new(),
+        destinations: BTreeSet::new(),
         hours: vec![0; HOURS],
         example: message.id.to_string(),
     });
@@ -133,6 +173,9 @@ fn add(groups: &mut BTreeMap<String, Group>, message: &Message, now: Timestamp) 
     group.first_at = group.first_at.min(at);
     group.last_at = group.last_at.max(at);
     group.routes.insert(message.route.clone());
+    if group.destinations.len() < DESTINATIONS_MAX {
+        group.destinations.extend(destination);
+    }
     let hours_ago = (now.since(at).as_secs() / HOUR_S) as usize;
     if let Some(hour) = HOURS.checked_sub(hours_ago + 1).and_then(|place| group.hours.get_mut(place)) {
         *hour += 1;
@@ -148,6 +191,7 @@ impl GroupView {
             first_at: group.first_at.to_string(),
             last_at: group.last_at.to_string(),
             routes: group.routes.iter().map(ToString::to_string).collect(),
+            destinations: group.destinations.iter().map(ToString::to_string).collect(),
             hours: group.hours.clone(),
             example: group.example.clone(),
         }

@@ -1,9 +1,12 @@
 //! `/admin/dead-letters`: what was given up, by the error that did it, and what to do about each kind.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 use askama::filters::HtmlSafe;
 use axum::Extension;
 use axum::extract::State;
+use redeliver_core::Name;
 
 use super::Console;
 use super::emails::visible;
@@ -22,6 +25,7 @@ struct Row {
     first: Moment,
     last: Moment,
     routes: String,
+    destinations: String,
     spark: Spark,
     messages: String,
 }
@@ -67,6 +71,10 @@ impl Spark {
     }
 }
 
+fn joined(names: &BTreeSet<Name>) -> String {
+    visible(&names.iter().map(|name| &**name).collect::<Vec<_>>().join(", "))
+}
+
 /// `GET /admin/dead-letters`
 pub(super) async fn show(
     State(console): State<Console>,
@@ -82,7 +90,8 @@ pub(super) async fn show(
         count: group.count,
         first: Moment::from_now(group.first_at, now),
         last: Moment::from_now(group.last_at, now),
-        routes: visible(&group.routes.iter().map(|name| &**name).collect::<Vec<_>>().join(", ")),
+        routes: joined(&group.routes),
+        destinations: joined(&group.destinations),
         spark: Spark::of(&group.hours),
         messages: link::with(link::MESSAGES, &[("status", "dead"), ("fingerprint", &group.fingerprint)]),
     };

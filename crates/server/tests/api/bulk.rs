@@ -204,6 +204,7 @@ async fn dead_messages_stand_together_by_their_error_and_are_dismissed_together(
     assert_eq!((items.len(), &said["looked_at"]), (2, &json!(3)));
     assert_eq!((&items[0]["count"], &items[0]["error"]), (&json!(2), &json!("550 5.1.1 no user (address)")));
     assert_eq!((&items[0]["routes"], &items[0]["hours"][23]), (&json!(["email"]), &json!(2)));
+    assert_eq!(items[0]["destinations"], json!(["peer"]));
     let fingerprint = items[0]["fingerprint"].clone();
     let listed = rig.get(&format!("/v1/messages?fingerprint={}", fingerprint.as_str().unwrap())).await.json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 2);
