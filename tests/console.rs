@@ -6,6 +6,8 @@
 mod browser;
 #[path = "console/campaigns.rs"]
 mod campaigns;
+#[path = "console/live.rs"]
+mod live;
 #[path = "console/newcomer.rs"]
 mod newcomer;
 #[path = "story/mod.rs"]

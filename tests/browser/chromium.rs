@@ -120,6 +120,13 @@ impl Chromium {
         }
     }
 
+    /// Presses a key that leads to another page, and waits until it is there.
+    pub fn press_through(&mut self, key: &str) {
+        let loads = self.loads;
+        self.press(key);
+        self.await_load(loads);
+    }
+
     /// Tells the browser something, and waits for its answer.
     pub fn tell(&mut self, method: &str, params: Value) -> Value {
         self.sent += 1;

@@ -89,6 +89,11 @@ impl Visit {
         self.browser.go(&url);
     }
 
+    /// Leaves the server alone: no page of it is open any more. Where time leaps, a page that is being fetched takes too long.
+    pub fn leave(&mut self) {
+        self.browser.go("about:blank");
+    }
+
     /// Logs in with a key.
     pub fn log_in(&mut self, key: &str) {
         self.go("/login");

@@ -57,6 +57,7 @@ fn a_campaign_is_launched_paused_resumed_and_ended_in_a_browser() {
         let items = items.as_array().unwrap().iter().filter(|item| item["status"] == "scheduled");
         items.map(|item| item["due_at"].as_str().unwrap().parse().unwrap()).min().unwrap()
     };
+    visit.leave();
     while sink.mails().len() < 10 {
         server.leap_to(next());
     }
@@ -80,6 +81,7 @@ fn a_campaign_is_launched_paused_resumed_and_ended_in_a_browser() {
     visit.go(&page);
     visit.confirm(&format!("{page}/pause"));
     assert_eq!((visit.text("#state"), state()), ("paused".to_owned(), "paused".to_owned()));
+    visit.leave();
     server.leap_to(next());
     assert_eq!(sink.mails().len(), 10);
     visit.log_in(KEY);
@@ -87,6 +89,7 @@ fn a_campaign_is_launched_paused_resumed_and_ended_in_a_browser() {
     visit.until("document.body.innerText.includes('the campaign is paused')");
     visit.browser.click_through(&format!("form[action='{page}/resume'] button"));
     assert_eq!((visit.text("#state"), state()), ("running".to_owned(), "running".to_owned()));
+    visit.leave();
     until("what waited goes out", || {
         server.leap(60);
         sink.mails().len() > 10

@@ -47,16 +47,37 @@ function moveRow(step) {
   rows[Math.min(Math.max(next, 0), rows.length - 1)].focus();
 }
 
+// Whether somebody is in the middle of something: has opened, chosen, marked or pressed something. Whoever only stands on a
+// row stands on it still when it has been looked at again.
+let isPressing = false;
+function isBusy(live) {
+  const here = document.activeElement;
+  const marked = getSelection();
+  const isMarking = marked.type === "Range" && live.contains(marked.anchorNode);
+  const isWithin = live.contains(here) && !here.matches("a.row");
+  return document.hidden || isPressing || isWithin || isMarking || document.querySelector("details[open], dialog[open], [data-live] :checked:not(option)");
+}
+
+function replaceLive(live, next) {
+  const here = live.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+  const row = [...next.querySelectorAll("a.row")].find((row) => row.getAttribute("href") === here);
+  if (here !== null && !row) return false;
+  live.replaceWith(next);
+  row?.focus({ preventScroll: true });
+  showTimes();
+  return true;
+}
+
 // A part that shows something going on looks again when the server says that something has changed, while somebody looks
-// at it and is not in the middle of something.
+// at it and is not in the middle of something. What takes the server long is looked at less often.
 let isStale = false;
 let isLooking = false;
-let isPressing = false;
+let restsUntil = 0;
 async function lookAgain() {
   isStale = true;
   const live = document.querySelector("[data-live]");
-  const isBusy = () => document.hidden || isPressing || document.querySelector("details[open], dialog[open]") || live.contains(document.activeElement);
-  if (!live || isLooking || isBusy()) return;
+  const begun = performance.now();
+  if (!live || isLooking || begun < restsUntil || isBusy(live)) return;
   isLooking = true;
   isStale = false;
   try {
@@ -64,15 +85,11 @@ async function lookAgain() {
     const isIn = answer.ok && !answer.redirected;
     const page = new DOMParser().parseFromString(isIn ? await answer.text() : "", "text/html");
     const next = page.querySelector("[data-live]");
-    if (next && live.isConnected && isBusy()) {
-      isStale = true;
-    } else if (next && live.isConnected) {
-      live.replaceWith(next);
-      showTimes();
-    }
+    if (next && live.isConnected) isStale = isBusy(live) || !replaceLive(live, next);
   } catch {
     // The server is away; what is shown stays, and the next look may find it.
   }
+  restsUntil = performance.now() + 4 * (performance.now() - begun);
   isLooking = false;
 }
 
@@ -90,6 +107,13 @@ function listen() {
   }
 }
 
+// A list without a filter of its own leads to that of all messages.
+function toFilter() {
+  const filter = document.querySelector("#filter input, #filter [aria-current], #filter a");
+  if (filter) filter.focus();
+  else if (document.querySelector("nav a")) location.assign("/admin/messages#find");
+}
+
 function closeOthers(opened) {
   for (const details of document.querySelectorAll("details.confirm[open]")) {
     if (details !== opened) details.open = false;
@@ -103,7 +127,7 @@ function press(event) {
   const actions = {
     j: () => moveRow(1),
     k: () => moveRow(-1),
-    "/": () => document.querySelector("#filter input, #filter [aria-current], #filter a")?.focus(),
+    "/": toFilter,
     "?": () => keys && !keys.open && keys.showModal(),
     Escape: () => {
       document.querySelector("details.confirm[open] > summary")?.focus();
@@ -118,6 +142,7 @@ function press(event) {
 
 // On a phone the bar is wider than the screen.
 document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+if (location.hash === "#find") toFilter();
 showTimes();
 setInterval(showTimes, 1000);
 // What came while somebody was in the middle of something is looked at later; so is everything where nobody says anything.
