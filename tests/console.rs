@@ -233,6 +233,24 @@ fn one_message_is_cancelled_put_away_brought_back_and_retried_in_a_browser_and_i
     assert_eq!(deeds, ["retry", "restore", "dismiss"]);
     desk.visit.is_content();
 
+    // A wrong address is corrected: first the difference is seen, then it goes out to the right one.
+    desk.sink.tell(BROKEN);
+    let astray = desk.refused("A letter astray");
+    desk.sink.tell("accept");
+    desk.visit.go(&format!("/admin/messages/{astray}"));
+    desk.visit.browser.click_through("a.button[href$='/edit']");
+    desk.visit.browser.ask("document.getElementById('to').value = 'grace@example.org'");
+    desk.visit.look("edit");
+    desk.visit.browser.click_through(".correct button");
+    assert!(desk.visit.text("main").contains("grace@example.org"));
+    assert_eq!(desk.server.message(&astray)["status"], "dead", "nothing has happened yet");
+    desk.visit.look("edit-plan");
+    desk.visit.browser.click_through(".sure button");
+    desk.server.wait_for_status(&astray, "delivered");
+    assert_eq!(desk.arrived("A letter astray"), 1);
+    assert!(desk.sink.mails().iter().any(|mail| mail.to == ["grace@example.org"]));
+    desk.visit.is_content();
+
     // A mail's HTML is seen and does nothing.
     desk.visit.go(&format!("/admin/messages/{invitation}"));
     desk.visit.browser.click("details.frame summary");

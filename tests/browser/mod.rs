@@ -44,13 +44,15 @@ const NAMELESS: &str = r#"[...document.querySelectorAll("a, button, summary, inp
   .map((e) => e.outerHTML.slice(0, 80))"#;
 
 /// The pages of which the docs have pictures.
-const KEPT: [&str; 14] = [
+const KEPT: [&str; 16] = [
     "login",
     "overview",
     "queue",
     "messages",
     "waiting",
     "carries",
+    "edit",
+    "edit-plan",
     "dead-letters",
     "bulk-plan",
     "bulk",
