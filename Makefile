@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo demo-notifications test check sim chaos bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
+.PHONY: help run demo demo-notifications test test-kafka check sim chaos bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -45,6 +45,12 @@ test: ## Run everything that must pass, and install what that needs
 	    'build' '$(TEST) --no-run' \
 	    'house rules' '$(TEST) --quiet --test house --test samples' \
 	    'all tests' '$(TEST) --no-fail-fast'
+
+test-kafka: ## Run what speaks to Kafka against a broker that is a program of its own, compiled first: about 20 minutes, once
+	@scripts/ensure build kafka redis
+	export REDELIVER_KAFKA_BROKER='$(CURDIR)/.build/tools/bin/tansu' && \
+	    $(CARGO) test --locked --package redeliver-transports --test kafka_intake && \
+	    $(CARGO) test --locked --package redeliver-cli --test kafka --test notifications --test notifications_demo
 
 check: ## Run what is quick: format, lints, house rules
 	@scripts/steps \

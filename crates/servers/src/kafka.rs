@@ -1,31 +1,33 @@
-//! Kafka: the cluster that comes with librdkafka. It lives within this process and speaks the real protocol on real
-//! ports of this machine, keeps its topics in memory, and can be told to fail.
+//! Kafka: the cluster that comes with librdkafka, which can be told to fail, or a broker that is a program of its own.
+
+mod broker;
+mod within;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-use std::sync::mpsc::{Sender, channel};
-use std::thread;
+use std::env;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use rdkafka::config::{ClientConfig, FromClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{Headers, Message, OwnedHeaders};
-use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 use rdkafka::{Offset, TopicPartitionList};
 
+use broker::Broker;
+use within::Within;
+
 pub use rdkafka::types::{RDKafkaApiKey as Request, RDKafkaRespErr as Fault};
 
+/// Names the program of a broker, which is then used instead of the cluster within this process.
+const BROKER: &str = "REDELIVER_KAFKA_BROKER";
 /// Long enough for anything that a cluster that is up will do.
 const WITHIN: Duration = Duration::from_secs(60);
 /// How long it is waited for the next record.
 const POLL_WITHIN: Duration = Duration::from_secs(1);
 /// How often none may come, or trouble instead.
 const IDLE_MAX: usize = 60;
-
-type Cluster = MockCluster<'static, DefaultProducerContext>;
-type Deed = Box<dyn FnOnce(&Cluster) + Send>;
 
 /// A cluster of its own, which ends when this is dropped.
 pub struct KafkaCluster {
@@ -34,8 +36,14 @@ pub struct KafkaCluster {
     /// Reads what tests look at, by the name of a group.
     onlookers: Mutex<BTreeMap<String, BaseConsumer>>,
     brokers: String,
-    // It can't be moved between threads, so it has one of its own. Last, so that its clients go before it does.
-    deeds: Sender<Deed>,
+    // Last, so that its clients go before it does.
+    runs: Runs,
+}
+
+/// Where a cluster runs.
+enum Runs {
+    Within(Within),
+    Beside(Mutex<Broker>),
 }
 
 /// What stands in a topic.
@@ -67,19 +75,20 @@ impl KafkaCluster {
         Self::start_with(1)
     }
 
-    /// Starts a cluster of so many brokers.
+    /// Starts a cluster of so many brokers; of one, if it is a program of its own.
     pub fn start_with(brokers: i32) -> Self {
-        let (deeds, coming) = channel::<Deed>();
-        let (told, tell) = channel();
-        thread::spawn(move || {
-            let cluster = MockCluster::new(brokers).expect("a cluster within this process");
-            told.send(cluster.bootstrap_servers()).expect("whoever starts it waits for it");
-            for deed in coming {
-                deed(&cluster);
+        let (runs, brokers) = match env::var(BROKER) {
+            Ok(program) => {
+                let broker = Broker::start(program);
+                let address = broker.address();
+                (Runs::Beside(Mutex::new(broker)), address)
             }
-        });
-        let brokers = tell.recv().expect("the cluster starts");
-        Self { deeds, brokers, writer: Mutex::default(), onlookers: Mutex::default() }
+            Err(_) => {
+                let (cluster, address) = Within::start(brokers);
+                (Runs::Within(cluster), address)
+            }
+        };
+        Self { runs, brokers, writer: Mutex::default(), onlookers: Mutex::default() }
     }
 
     /// Starts a cluster of one broker that has these topics, each with two partitions.
@@ -96,44 +105,59 @@ impl KafkaCluster {
 
     /// Makes a topic. One that nobody made is made by whoever first writes to it, with four partitions.
     pub fn make_topic(&self, name: &str, partitions: i32) {
-        let name = name.to_owned();
-        self.have(move |cluster| cluster.create_topic(&name, partitions, 1)).expect("a new topic");
+        match &self.runs {
+            Runs::Within(cluster) => {
+                let name = name.to_owned();
+                cluster.have(move |cluster| cluster.create_topic(&name, partitions, 1)).expect("a new topic");
+            }
+            Runs::Beside(broker) => held(broker).make_topic(name, partitions),
+        }
     }
 
     /// From now on, there is no such topic.
     pub fn hide_topic(&self, name: &str) {
         let name = name.to_owned();
         let fault = Fault::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-        self.have(move |cluster| cluster.topic_error(&name, fault)).expect("a topic can be hidden");
+        self.within().have(move |cluster| cluster.topic_error(&name, fault)).expect("a topic can be hidden");
     }
 
     /// All brokers end all connections, and take no new ones.
     pub fn take_down(&self) {
-        self.have(|cluster| cluster.broker_down(-1)).expect("brokers go down");
+        match &self.runs {
+            Runs::Within(cluster) => {
+                cluster.have(|cluster| cluster.broker_down(-1)).expect("brokers go down")
+            }
+            Runs::Beside(broker) => held(broker).take_down(),
+        }
     }
 
     /// All brokers are back, with everything that they had. Tests write and look with new clients from then on: how long
     /// one stays away that has seen an outage is for librdkafka to say.
     pub fn bring_up(&self) {
-        self.have(|cluster| cluster.broker_up(-1)).expect("brokers come up");
-        self.writer.lock().expect("nobody has failed in the middle").take();
-        self.onlookers.lock().expect("nobody has failed in the middle").clear();
+        match &self.runs {
+            Runs::Within(cluster) => cluster.have(|cluster| cluster.broker_up(-1)).expect("brokers come up"),
+            Runs::Beside(broker) => held(broker).bring_up(),
+        }
+        held(&self.writer).take();
+        held(&self.onlookers).clear();
     }
 
     /// The next requests of this kind fail like this, one after the other, instead of being looked at.
     pub fn fail(&self, request: Request, faults: &[Fault]) {
         let faults = faults.to_vec();
-        self.have(move |cluster| cluster.request_errors(request, &faults));
+        self.within().have(move |cluster| cluster.request_errors(request, &faults));
     }
 
     /// Requests of this kind fail no more.
     pub fn forgive(&self, request: Request) {
-        self.have(move |cluster| cluster.clear_request_errors(request));
+        self.within().have(move |cluster| cluster.clear_request_errors(request));
     }
 
     /// Every answer takes this long.
     pub fn delay(&self, span: Duration) {
-        self.have(move |cluster| cluster.broker_round_trip_time(-1, span)).expect("brokers can be slow");
+        self.within()
+            .have(move |cluster| cluster.broker_round_trip_time(-1, span))
+            .expect("brokers can be slow");
     }
 
     /// Writes a record to a topic.
@@ -143,7 +167,7 @@ impl KafkaCluster {
 
     /// Writes records to a topic. All are there when this returns.
     pub fn put_all(&self, topic: &str, records: &[(Option<&str>, &[u8])]) {
-        let mut writer = self.writer.lock().expect("nobody has failed in the middle");
+        let mut writer = held(&self.writer);
         let producer = writer.get_or_insert_with(|| made(&self.settings()));
         for (key, bytes) in records {
             let record = BaseRecord::<str, [u8]>::to(topic).payload(bytes).headers(OwnedHeaders::new());
@@ -189,7 +213,7 @@ impl KafkaCluster {
 
     /// Looks at the cluster in the name of a group, without becoming a member of it.
     fn look<T>(&self, group: &str, look: impl FnOnce(&BaseConsumer) -> T) -> T {
-        let mut onlookers = self.onlookers.lock().expect("nobody has failed in the middle");
+        let mut onlookers = held(&self.onlookers);
         let onlooker = onlookers.entry(group.to_owned()).or_insert_with(|| {
             let mut settings = self.settings();
             settings.set("enable.partition.eof", "true").set("enable.auto.commit", "false");
@@ -207,15 +231,17 @@ impl KafkaCluster {
         settings
     }
 
-    /// Has something done on the cluster's own thread, and waits for it.
-    fn have<T: Send + 'static>(&self, deed: impl FnOnce(&Cluster) -> T + Send + 'static) -> T {
-        let (told, tell) = channel();
-        let deed = move |cluster: &Cluster| {
-            let _ = told.send(deed(cluster));
-        };
-        self.deeds.send(Box::new(deed)).expect("the cluster lives as long as this does");
-        tell.recv().expect("the cluster lives as long as this does")
+    /// The cluster that can be told to fail.
+    fn within(&self) -> &Within {
+        match &self.runs {
+            Runs::Within(cluster) => cluster,
+            Runs::Beside(_) => panic!("{BROKER} is set, but this broker can't be told to fail"),
+        }
     }
+}
+
+fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().expect("nobody has failed in the middle")
 }
 
 fn made<T: FromClientConfig>(settings: &ClientConfig) -> T {
