@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::columns::{Messages, without_nul};
 use super::errors::{Fault, own};
-use super::insert::{insert_all, put_contents};
+use super::insert::{How, insert_all, put_contents};
 use super::read;
 use super::rows::get;
 use crate::encode::{failure_to_text, to_text};
@@ -63,6 +63,7 @@ fn is_delivery(change: &Change) -> bool {
     matches!(change.message.state, State::Delivered { .. })
         && change.message.recipients.is_empty()
         && change.settles.is_some()
+        && change.settles == change.message.settled_claim
 }
 
 fn brings_nothing(change: &Change) -> bool {
@@ -110,26 +111,21 @@ async fn write_messages(db: &Client, round: &[Placed<'_>]) -> Result<HashSet<Uui
 }
 
 async fn write_deliveries(db: &Client, changes: &[&Change]) -> Result<Vec<Uuid>, Fault> {
-    let (mut ids, mut fences, mut attempts, mut claims) = (vec![], vec![], vec![], vec![]);
-    let (mut ended, mut receipts) = (vec![], vec![]);
+    let (mut ids, mut attempts, mut ended, mut receipts) = (vec![], vec![], vec![], vec![]);
     for message in changes.iter().map(|change| &change.message) {
         let State::Delivered { at, receipt } = &message.state else { continue };
         ids.push(own(&message.id));
-        fences.push(message.fence as i64);
         attempts.push(message.attempts as i32);
-        claims.push(message.settled_claim.map(|claim| claim as i64));
         ended.push(at.as_ms());
         receipts.push(receipt.as_deref().map(without_nul));
     }
     let expected = expected_fences(changes);
     let params = [
         (&ids as _, Type::UUID_ARRAY),
-        (&fences as _, Type::INT8_ARRAY),
+        (&expected as _, Type::INT8_ARRAY),
         (&attempts as _, Type::INT4_ARRAY),
-        (&claims as _, Type::INT8_ARRAY),
         (&ended as _, Type::INT8_ARRAY),
         (&receipts as _, Type::TEXT_ARRAY),
-        (&expected as _, Type::INT8_ARRAY),
     ];
     let written = db.query_typed_one(include_str!("sql/apply_delivered.sql"), &params).await?;
     Ok(get::<Option<Vec<Uuid>>>(&written, 0)?.unwrap_or_default())
@@ -186,7 +182,7 @@ async fn write_what_comes_with(db: &Client, applied: &[Placed<'_>]) -> Result<()
     }
     let spawned: Vec<&NewRow> = changes().filter_map(|change| change.spawn.as_deref()).collect();
     if !spawned.is_empty() {
-        insert_all(db, &spawned).await?;
+        insert_all(db, &spawned, How::Carefully).await?;
     }
     let edits: Vec<(Uuid, &EditRecord)> =
         changes().filter_map(|change| Some((own(&change.message.id)?, change.edit.as_ref()?))).collect();

@@ -21,7 +21,7 @@ use super::apply::write_audit;
 use super::columns::Param;
 use super::connections::ask;
 use super::errors::{Fault, odd};
-use super::insert::insert_all;
+use super::insert::{How, insert_all, is_there_already};
 use super::rows::{get, id, number, text, text_if_any, time, time_if_any};
 use super::suppressions::{suppress, suppressed, suppressions, unsuppress};
 use super::{limit, read};
@@ -309,13 +309,26 @@ async fn dossier(db: &Client, campaign: &str, id: &str) -> Result<Option<Dossier
 }
 
 async fn keep_part(db: &mut Client, part: &PlanPart) -> Result<PartKept, Fault> {
+    let rows: Vec<&NewRow> = part.rows.iter().collect();
+    match keep_part_by(db, part, &rows, How::quickest_for(&rows)).await {
+        // Nobody makes an id twice, but the other way takes even that.
+        Err(fault) if is_there_already(&fault) => keep_part_by(db, part, &rows, How::Carefully).await,
+        kept => kept,
+    }
+}
+
+async fn keep_part_by(
+    db: &mut Client,
+    part: &PlanPart,
+    rows: &[&NewRow],
+    how: How,
+) -> Result<PartKept, Fault> {
     let transaction = db.transaction().await?;
     let begin = [(&&*part.workspace as _, Type::TEXT), (&(part.expected_version as i64) as _, Type::INT8)];
     if transaction.execute_typed(include_str!("sql/begin_part.sql"), &begin).await? == 0 {
         return Ok(PartKept::Superseded);
     }
-    let rows: Vec<&NewRow> = part.rows.iter().collect();
-    let inserted = insert_all(transaction.client(), &rows).await?;
+    let inserted = insert_all(transaction.client(), rows, how).await?;
     let new = inserted.iter().filter(|answer| **answer == Inserted::New).count() as i64;
     let ledger = to_text("ledger", &part.ledger)?;
     let keep = [

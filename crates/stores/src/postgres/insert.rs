@@ -37,7 +37,7 @@ pub async fn accept_in(
     let accept = async {
         open::check_durability(transaction.client(), durability).await?;
         let rows: Vec<&NewRow> = rows.iter().collect();
-        insert_all(transaction.client(), &rows).await
+        insert_all(transaction.client(), &rows, How::Carefully).await
     };
     accept.await.map_err(|fault| store_error("the caller's transaction", &fault))
 }
@@ -48,23 +48,23 @@ pub(super) async fn insert(db: &mut Client, rows: &[NewRow]) -> Result<Vec<Inser
         return insert_one(db, &all).await;
     }
     let transaction = db.transaction().await?;
-    let answers = insert_all(transaction.client(), &all).await?;
+    let answers = insert_all(transaction.client(), &all, How::Carefully).await?;
     transaction.commit().await?;
     Ok(answers)
 }
 
 /// Keeps rows that take one statement, which is a transaction by itself.
 pub(super) async fn insert_one(db: &Client, rows: &[&NewRow]) -> Result<Vec<Inserted>, Fault> {
-    if rows.iter().any(|row| !Untried::takes(&row.message)) {
-        return Inserting::new(db, rows, How::Carefully).finish().await;
-    }
-    match Inserting::new(db, rows, How::Untried).finish().await {
+    match insert_all(db, rows, How::quickest_for(rows)).await {
         // Said again, because an answer was lost: rare enough to begin anew.
-        Err(Fault::Sql(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
-            Inserting::new(db, rows, How::Carefully).finish().await
-        }
+        Err(fault) if is_there_already(&fault) => insert_all(db, rows, How::Carefully).await,
         inserted => inserted,
     }
+}
+
+/// Whether rows that were taken for new ones are not. A transaction that they were in is then at its end.
+pub(super) fn is_there_already(fault: &Fault) -> bool {
+    matches!(fault, Fault::Sql(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
 }
 
 /// Whether a row brings nothing and does not come back.
@@ -76,17 +76,26 @@ pub(super) fn takes_one_statement(row: &NewRow) -> bool {
 pub(super) fn insert_all<'a>(
     db: &'a Client,
     rows: &'a [&'a NewRow],
+    how: How,
 ) -> Pin<Box<dyn Future<Output = Result<Vec<Inserted>, Fault>> + Send + 'a>> {
-    Box::pin(Inserting::new(db, rows, How::Carefully).finish())
+    Box::pin(Inserting::new(db, rows, how).finish())
 }
 
 /// The statement that writes rows.
 #[derive(Copy, Clone)]
-enum How {
+pub(super) enum How {
     /// Takes any row, and leaves alone what is there already.
     Carefully,
     /// Takes messages that wait for their first try, and fails if one of them is there already.
     Untried,
+}
+
+impl How {
+    /// The quickest way for rows that are most likely new.
+    pub(super) fn quickest_for(rows: &[&NewRow]) -> Self {
+        let is_untried = |row: &&NewRow| takes_one_statement(row) && Untried::takes(&row.message);
+        if rows.iter().all(is_untried) { Self::Untried } else { Self::Carefully }
+    }
 }
 
 /// Rows on their way in, and what was said about them so far.
@@ -109,7 +118,7 @@ impl<'a> Inserting<'a> {
         let spawned = self.run().await?;
         if !spawned.is_empty() {
             // The word of the same death is kept once.
-            insert_all(self.db, &spawned).await?;
+            insert_all(self.db, &spawned, How::Carefully).await?;
         }
         Ok(self.answers.into_iter().map(|answer| answer.unwrap_or(Inserted::New)).collect())
     }

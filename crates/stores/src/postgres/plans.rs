@@ -130,8 +130,8 @@ fn types_of(sql: &str, count: usize) -> Vec<&'static str> {
             .collect()
     } else if sql.contains("moved AS (\n    SELECT held") {
         message().chain(["int8"]).collect()
-    } else if sql.contains("id, fence, attempts, settled_claim") {
-        "uuid int8 int4 int8 int8 text int8".split(' ').collect()
+    } else if sql.contains("id, expected_fence, attempts, ended_at") {
+        "uuid int8 int4 int8 text".split(' ').collect()
     } else if sql.contains("id, fence, cancel_requested") {
         "uuid int8 bool int8".split(' ').collect()
     } else if sql.contains("held (id, claim)") {

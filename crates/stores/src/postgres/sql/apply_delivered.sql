@@ -1,16 +1,14 @@
--- A delivery by whoever has the message, which changes nothing else of it.
+-- A delivery by whoever has the message, which settles that claim and changes nothing else of it.
 WITH given AS MATERIALIZED (
     SELECT *
-    FROM unnest($1, $2, $3, $4, $5, $6, $7) AS given (
-        id, fence, attempts, settled_claim, ended_at, receipt, expected_fence
-    )
+    FROM unnest($1, $2, $3, $4, $5) AS given (id, expected_fence, attempts, ended_at, receipt)
 ),
 written AS (
     UPDATE redeliver.redeliver_messages AS m SET
         state = 3,
-        fence = given.fence,
+        fence = m.fence + 1,
         attempts = given.attempts,
-        settled_claim = given.settled_claim,
+        settled_claim = m.claim,
         ended_at = given.ended_at,
         put_away_at = given.ended_at,
         receipt = given.receipt,
