@@ -110,7 +110,7 @@ macro_rules! store_tests {
                 only_waiting_messages_are_claimed
                 suspects_are_claimed_apart
                 the_next_due_time_is_told
-                what_is_left_over_is_the_next_due
+                what_is_left_over_is_looked_for_in_time
                 the_next_due_time_knows_only_its_own_lane_and_kind
                 a_claim_brings_the_content
                 a_claim_is_a_lease_with_a_fence_of_its_own

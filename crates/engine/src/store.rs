@@ -59,6 +59,11 @@ pub trait Store: Send + Sync + 'static {
     /// Lets up to `limit` messages parked for a gate wait for their due time again, oldest due first.
     async fn release(&self, gate: GateKey, limit: usize) -> Result<usize, StoreError>;
 
+    /// How many claims of one lane are worth making at once: more than one where claims don't wait for each other.
+    fn claims_at_once(&self) -> usize {
+        1
+    }
+
     /// All gates that aren't simply open.
     async fn gates(&self) -> Result<Vec<GateRecord>, StoreError>;
 
@@ -175,7 +180,8 @@ impl ClaimKind {
 pub struct Claims {
     /// The messages, claimed, with their contents.
     pub claimed: Vec<(Message, Content)>,
-    /// When the next message of this lane and kind is due, claimed ones aside.
+    /// When to look again: as soon as the next message of this lane and kind is due, claimed ones aside, or earlier if
+    /// there was no room for all.
     pub next_due_at: Option<Timestamp>,
 }
 

@@ -69,8 +69,10 @@ struct Work<'a> {
     permits: Permits,
     /// When to look at each lane next, for trusted messages and for suspects.
     looks: Looks,
-    /// Whether a claim is under way there.
-    busy: [[bool; 2]; 4],
+    /// How many claims are under way there.
+    claims: [[usize; 2]; 4],
+    /// Whether the last claim there brought a whole batch, so that more is likely to be due.
+    floods: [[bool; 2]; 4],
     polled_at: Timestamp,
     renew_at: Duration,
     claiming: FuturesUnordered<BoxFuture<'a, Claimed<'a>>>,
@@ -92,7 +94,8 @@ impl<'a> Work<'a> {
             stop,
             permits: Permits::new(line.route.concurrency_max, weights),
             looks: [[now; 2]; 4],
-            busy: [[false; 2]; 4],
+            claims: [[0; 2]; 4],
+            floods: [[false; 2]; 4],
             polled_at: now,
             renew_at: engine.clock.uptime() + line.route.lease / 3,
             claiming: FuturesUnordered::new(),
@@ -120,25 +123,44 @@ impl<'a> Work<'a> {
         }
         for lane in Lane::ALL {
             for kind in [ClaimKind::Trusted, ClaimKind::Suspect] {
-                let (l, k) = (lane as usize, kind as usize);
-                if self.busy[l][k] || self.looks[l][k] > now {
-                    continue;
+                while let Some(limit) = self.limit(lane, kind, now) {
+                    self.start_claim(lane, kind, limit);
                 }
-                let limit = match kind {
-                    ClaimKind::Trusted => self.room(lane, now),
-                    ClaimKind::Suspect => self.room(lane, now).min(1),
-                };
-                if limit == 0 {
-                    continue;
-                }
-                self.busy[l][k] = true;
-                // Whatever comes up from now on may not be seen by this claim.
-                self.looks[l][k] = Timestamp::MAX;
-                self.permits.take(lane, limit);
-                let stop = self.stop.clone();
-                self.claiming.push(claim(self.engine, self.line, lane, kind, limit, stop).boxed());
             }
         }
+    }
+
+    /// How many messages of a lane the next claim may bring; `None` if there is no reason to make one, or no room.
+    fn limit(&self, lane: Lane, kind: ClaimKind, now: Timestamp) -> Option<usize> {
+        let (l, k) = (lane as usize, kind as usize);
+        if self.looks[l][k] > now {
+            return None;
+        }
+        let room = self.room(lane, now);
+        let limit = if kind == ClaimKind::Suspect { room.min(1) } else { room };
+        let least = match self.claims[l][k] {
+            0 => 1,
+            // While one batch is on its way, the database makes out the next.
+            under_way if under_way < self.claims_max(l, k) => self.engine.settings.claim_batch_max,
+            _ => return None,
+        };
+        (limit >= least).then_some(limit)
+    }
+
+    fn claims_max(&self, l: usize, k: usize) -> usize {
+        if self.floods[l][k] { self.engine.store.claims_at_once() } else { 1 }
+    }
+
+    fn start_claim(&mut self, lane: Lane, kind: ClaimKind, limit: usize) {
+        let (l, k) = (lane as usize, kind as usize);
+        self.claims[l][k] += 1;
+        if self.claims[l][k] == self.claims_max(l, k) {
+            // Whatever comes up from now on may not be seen by this claim.
+            self.looks[l][k] = Timestamp::MAX;
+        }
+        self.permits.take(lane, limit);
+        let stop = self.stop.clone();
+        self.claiming.push(claim(self.engine, self.line, lane, kind, limit, stop).boxed());
     }
 
     /// Starts the tries that callers wait for. They have been claimed already.
@@ -180,16 +202,18 @@ impl<'a> Work<'a> {
         let Claimed { lane, kind, limit, sent_at, result, alone } = claimed;
         let (l, k) = (lane as usize, kind as usize);
         let now = self.engine.clock.now();
-        self.busy[l][k] = false;
+        self.claims[l][k] -= 1;
         let claims = match result {
             Ok(claims) => claims,
             Err(error) => {
                 self.engine.observer.store_failed("claiming due messages", &error);
                 self.permits.give_back(lane, limit);
+                self.floods[l][k] = false;
                 self.looks[l][k] = now.plus(ERROR_WAIT);
                 return;
             }
         };
+        self.floods[l][k] = claims.claimed.len() >= self.engine.settings.claim_batch_max;
         self.permits.give_back(lane, limit - claims.claimed.len().min(limit));
         self.looks[l][k] = self.looks[l][k].min(claims.next_due_at.unwrap_or(Timestamp::MAX));
         let mut alone = alone;
@@ -251,7 +275,7 @@ impl<'a> Work<'a> {
         for lane in Lane::ALL {
             for kind in [ClaimKind::Trusted, ClaimKind::Suspect] {
                 let (l, k) = (lane as usize, kind as usize);
-                if !self.busy[l][k] && self.looks[l][k] > now {
+                if self.claims[l][k] == 0 && self.looks[l][k] > now {
                     next = next.min(self.looks[l][k]);
                 }
             }

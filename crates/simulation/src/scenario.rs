@@ -75,7 +75,7 @@ impl Scenario {
             watch_interval: Duration::from_secs(10),
             prune_interval: Duration::from_secs(6),
             drain_timeout: Duration::from_secs(30),
-            claim_batch_max: 10,
+            claim_batch_max: 2,
             release_batch_max: 10,
         }
     }

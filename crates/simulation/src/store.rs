@@ -218,6 +218,10 @@ impl Store for FaultyStore {
         self.after(count).await
     }
 
+    fn claims_at_once(&self) -> usize {
+        self.inner.claims_at_once()
+    }
+
     async fn gates(&self) -> Result<Vec<GateRecord>, StoreError> {
         self.before().await?;
         let found = self.inner.gates().await?;

@@ -112,10 +112,15 @@ pub async fn the_next_due_time_is_told(store: &dyn Store) {
 }
 
 /// A claim that could not take all says that there is more.
-pub async fn what_is_left_over_is_the_next_due(store: &dyn Store) {
+pub async fn what_is_left_over_is_looked_for_in_time(store: &dyn Store) {
     keep_all(store, [-30, -20, -10].map(|s| Message { due_at: at(s), ..message((100 + s) as u32) })).await;
     let claims = store.claim(ClaimRequest { limit: 2, ..request() }).await.unwrap();
-    assert_eq!((claims.claimed.len(), claims.next_due_at), (2, Some(at(-10))));
+    assert_eq!(claims.claimed.len(), 2);
+    assert!(
+        claims.next_due_at.is_some_and(|at_the_latest| at_the_latest <= at(-10)),
+        "{:?}",
+        claims.next_due_at
+    );
 }
 
 /// Neither another lane, nor another route, nor the other kind decides when to come again.

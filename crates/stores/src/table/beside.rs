@@ -165,6 +165,10 @@ impl Store for Beside {
         self.own.release(gate, limit).await
     }
 
+    fn claims_at_once(&self) -> usize {
+        self.own.claims_at_once()
+    }
+
     async fn gates(&self) -> Result<Vec<GateRecord>, StoreError> {
         self.own.gates().await
     }

@@ -1,8 +1,8 @@
--- Takes what nobody else is taking at this moment, and says what is due next besides: beyond the limit if the limit
--- was reached, otherwise beyond the time. Rows are found again by their ids in an array, which no planner can turn
+-- Takes what nobody else is taking at this moment, and says when to look for more: at once if the limit was reached,
+-- otherwise when the next one is due. Rows are found again by their ids in an array, which no planner can turn
 -- into a scan of the table. Of each it says only what nobody knows who claims.
 WITH due AS MATERIALIZED (
-    SELECT id
+    SELECT id, ready_at
     FROM redeliver.redeliver_messages
     WHERE route = $1 AND lane = $2 AND ready_at <= $3
     ORDER BY ready_at
@@ -40,14 +40,7 @@ next AS (
             ORDER BY ready_at
             LIMIT 1
         )
-        ELSE (
-            SELECT ready_at
-            FROM redeliver.redeliver_messages
-            WHERE route = $1 AND lane = $2 AND ready_at IS NOT NULL
-            ORDER BY ready_at
-            OFFSET $4
-            LIMIT 1
-        )
+        ELSE coalesce((SELECT max(ready_at) FROM due), $3)
     END AS due_at
 )
 SELECT m.*, c.target, c.attributes, c.headers, c.content_type, c.bytes, next.due_at
