@@ -117,10 +117,6 @@ impl Store for MemoryStore {
         Ok(self.lock().release(gate, limit))
     }
 
-    fn claims_at_once(&self) -> usize {
-        2
-    }
-
     async fn gates(&self) -> Result<Vec<GateRecord>, StoreError> {
         Ok(self.lock().gates())
     }

@@ -8,7 +8,7 @@ use futures_util::{FutureExt, StreamExt};
 use redeliver_core::gate::{GateKey, Scope};
 use redeliver_core::planted::{self, Bug};
 use redeliver_core::share::Permits;
-use redeliver_core::{Content, Lane, Message, Timestamp};
+use redeliver_core::{Content, Lane, Message, State, Timestamp};
 use tokio::sync::SemaphorePermit;
 
 use crate::apply::{Done, Settled, apply};
@@ -218,7 +218,12 @@ impl<'a> Work<'a> {
         self.looks[l][k] = self.looks[l][k].min(claims.next_due_at.unwrap_or(Timestamp::MAX));
         let mut alone = alone;
         for (message, content) in claims.claimed {
-            self.try_claimed(message, content, sent_at, alone.take());
+            // The clock was set forward while the claim was under way, and whoever reaps may have the message by now.
+            let is_over = matches!(&message.state, State::Claimed(lease) if lease.until_at <= now);
+            match is_over {
+                true => self.permits.give_back(lane, 1),
+                false => self.try_claimed(message, content, sent_at, alone.take()),
+            }
         }
     }
 
