@@ -5,9 +5,9 @@ use crate::outcome::Failure;
 /// An error without what differs from message to message: addresses, numbers, names that are half numbers.
 pub fn shape(failure: &Failure) -> String {
     let words = failure.text.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
-    match &failure.code {
-        Some(code) if !failure.text.starts_with(&**code) => format!("{code} {words}"),
-        _ => words,
+    match failure.code_in_front() {
+        Some(code) => format!("{code} {words}"),
+        None => words,
     }
 }
 
@@ -53,6 +53,7 @@ mod tests {
         assert!(!same("550 5.1.1 no such user", "550 5.2.2 no such user"));
         assert!(!same("451 try again", "452 try again"));
         assert_eq!(shape(&Failure::new("try later").with_code("451")), "451 try later");
+        assert_eq!(shape(&Failure::new("RCPT: 451 later").with_code("451")), "rcpt: 451 later");
         assert_eq!(fingerprint(None).len(), 16);
     }
 }

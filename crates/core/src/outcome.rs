@@ -131,12 +131,16 @@ impl Failure {
 
     /// What the other side said, its code in front where the words don't have it anyway.
     pub fn said(&self) -> String {
-        match &self.code {
-            Some(code) if !self.text.split_whitespace().any(|word| word == &**code) => {
-                format!("{code} {}", self.text)
-            }
-            _ => self.text.to_string(),
+        match self.code_in_front() {
+            Some(code) => format!("{code} {}", self.text),
+            None => self.text.to_string(),
         }
+    }
+
+    /// The other side's code, where its words don't have it.
+    pub(crate) fn code_in_front(&self) -> Option<&str> {
+        let code = self.code.as_deref()?;
+        (!self.text.split_whitespace().any(|word| word == code)).then_some(code)
     }
 
     /// The same, with a wait that the other side asked for.
