@@ -20,7 +20,7 @@ pub use campaign::{CampaignArgs, CampaignCommand};
 pub use keys::KeysCommand;
 pub use messages::{
     ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, EditArgs, ExplainArgs, ExportArgs, ImportArgs,
-    ListArgs, ReportArgs, RouteArgs, RoutesCommand, ShowArgs, StatsArgs, TailArgs,
+    InstancesArgs, ListArgs, ReportArgs, RouteArgs, RoutesCommand, ShowArgs, StatsArgs, TailArgs,
 };
 pub use reach::{FilterArgs, OutputArgs, ReachArgs};
 pub use send::{AboutArgs, MailArgs, SendArgs};
@@ -81,6 +81,8 @@ pub enum Command {
     Suppressions(SuppressionsCommand),
     /// Count the messages of each route
     Stats(StatsArgs),
+    /// List the instances that live, and what each is doing
+    Instances(InstancesArgs),
     /// Group dead messages by their error, the largest group first
     Dead(StatsArgs),
     /// Do the same to all messages that match, and watch how far it has come

@@ -8,6 +8,7 @@ mod drive;
 pub mod exit;
 mod http;
 mod logging;
+mod name;
 mod reach;
 mod signals;
 mod traces;

@@ -165,6 +165,7 @@ async fn engine(
         false => Arc::new(Beside::new(Arc::clone(&opened.store), tables)),
     };
     let engine = Engine::new(store, clock, observer, config.engine.clone(), lines);
+    let engine = engine.named(&crate::name::instance_name(), env!("CARGO_PKG_VERSION"));
     Ok(Arc::new(engine.with_campaigns(Arc::clone(&opened.campaigns))))
 }
 

@@ -174,6 +174,17 @@ fn a_wrong_address_is_corrected_and_what_it_was_is_shown() {
 }
 
 #[test]
+fn who_lives_is_told_and_what_they_did() {
+    let [local, served] = Face::both(ROUTES);
+    assert!(local.tell(&["instances"], "").err.contains("no instance lives"));
+    let named = |told: &[serde_json::Value]| told.first().is_some_and(|one| one["name"].is_string());
+    process::until("the server is heard of", || named(&served.json(&["instances", "--json"])));
+    let told = served.json(&["instances", "--json"]).remove(0);
+    assert_eq!((&told["is_this"], &told["version"]), (&json!(true), &json!(env!("CARGO_PKG_VERSION"))));
+    assert!(served.ask(&["instances"]).contains(", process "), "{told}");
+}
+
+#[test]
 fn somebody_says_what_became_of_a_message_that_was_handed_off() {
     let config = ROUTES.replace("kind = \"scripted\"", "kind = \"scripted\"\nscript = [\"hand_off\"]");
     let face = Face::served(&config);

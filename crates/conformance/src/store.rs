@@ -7,6 +7,7 @@ pub mod edits;
 pub mod foreign;
 pub mod gates;
 pub mod insert;
+pub mod instances;
 pub mod keys;
 pub mod leases;
 pub mod look;
@@ -187,6 +188,10 @@ macro_rules! store_tests {
                 a_bulk_operation_comes_back_whole
                 a_bulk_operation_changes_only_if_it_is_as_it_was_read
                 bulk_operations_are_told_newest_first
+            }
+            instances {
+                who_lives_is_told_with_what_they_say_of_themselves
+                whoever_is_silent_or_gone_is_not_among_the_living
             }
             gates {
                 the_gates_with_parked_messages_are_told_once_each

@@ -18,7 +18,7 @@ use crate::gates::Gates;
 use crate::inline::Inline;
 use crate::life::Life;
 use crate::pulse::{Counting, Pulse};
-use crate::store::Store;
+use crate::store::{About, Store};
 use crate::transport::{Envelope, Transport};
 use crate::wake::Wake;
 
@@ -124,6 +124,8 @@ pub struct Engine {
     /// What it has at hand for campaigns, if it knows any.
     pub(crate) desk: Option<Desk>,
     pub(crate) life: Life,
+    /// What it says of itself once it lives, until the store has it.
+    pub(crate) about: Mutex<Option<About>>,
     /// One suspect at a time, so that a crash has one culprit.
     pub(crate) suspects: Semaphore,
     /// Routes whose work has not ended.
@@ -155,6 +157,7 @@ impl Engine {
             gates: Gates::default(),
             desk: None,
             life,
+            about: Mutex::default(),
             suspects: Semaphore::new(1),
             working: AtomicUsize::new(0),
             idle: Notify::new(),
@@ -165,6 +168,13 @@ impl Engine {
     pub fn with_campaigns(mut self, campaigns: Arc<dyn Campaigns>) -> Self {
         self.desk = Some(Desk::new(campaigns));
         self
+    }
+
+    /// The same, which says of itself where it runs and which version it is.
+    pub fn named(self, name: &str, version: &str) -> Self {
+        let started_at = self.clock.now();
+        let about = About { name: name.into(), version: version.into(), started_at };
+        Self { about: Mutex::new(Some(about)), ..self }
     }
 
     /// What remembers campaigns, if it knows any.

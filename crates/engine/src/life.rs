@@ -86,12 +86,21 @@ impl Life {
 }
 
 impl Engine {
+    /// Has the store keep what this instance says of itself, if it hasn't yet.
+    async fn introduce(&self) -> Result<(), StoreError> {
+        let about = self.about.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(about) = about else { return Ok(()) };
+        self.store.introduce(self.instance, about).await?;
+        *self.about.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
+    }
+
     /// Says once that this instance lives.
     pub async fn beat(&self) -> Result<(), StoreError> {
         let sent_at = self.clock.uptime();
         self.store.beat(self.instance, self.clock.now(), self.life.silent_max()).await?;
         self.life.confirmed(sent_at, self.clock.uptime());
-        Ok(())
+        self.introduce().await
     }
 }
 

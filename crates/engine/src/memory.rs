@@ -21,8 +21,8 @@ use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 
 use crate::store::{
-    Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest, Store,
-    StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
+    PruneRequest, Store, StoreError,
 };
 use rows::Rows;
 
@@ -137,6 +137,15 @@ impl Store for MemoryStore {
     ) -> Result<(), StoreError> {
         self.lock().beat(instance, now, silent_max);
         Ok(())
+    }
+
+    async fn introduce(&self, instance: InstanceId, about: About) -> Result<(), StoreError> {
+        self.lock().introduce(instance, about);
+        Ok(())
+    }
+
+    async fn living(&self, now: Timestamp) -> Result<Vec<Living>, StoreError> {
+        Ok(self.lock().living(now))
     }
 
     async fn leave(&self, instance: InstanceId) -> Result<(), StoreError> {

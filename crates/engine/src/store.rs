@@ -82,6 +82,12 @@ pub trait Store: Send + Sync + 'static {
         silent_max: Duration,
     ) -> Result<(), StoreError>;
 
+    /// Keeps what an instance that lives says of itself.
+    async fn introduce(&self, instance: InstanceId, about: About) -> Result<(), StoreError>;
+
+    /// The instances that live, as far as was heard by `now`, in the order in which they started.
+    async fn living(&self, now: Timestamp) -> Result<Vec<Living>, StoreError>;
+
     /// Says that an instance is gone for good and holds nothing.
     async fn leave(&self, instance: InstanceId) -> Result<(), StoreError>;
 
@@ -129,6 +135,33 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether somebody outside this process has written since the last call. Only ever shortens a sleep.
     async fn changed_outside(&self) -> Result<bool, StoreError>;
+}
+
+/// What an instance says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Where it runs, for people.
+    pub name: Arc<str>,
+    /// Which version it is.
+    pub version: Arc<str>,
+    /// When it started.
+    pub started_at: Timestamp,
+}
+
+/// Leases of one instance that are counted one by one.
+pub const LEASES_COUNTED_MAX: usize = 10_000;
+
+/// An instance that lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Living {
+    /// Which one.
+    pub id: InstanceId,
+    /// What it says of itself, if it has said anything.
+    pub about: Option<About>,
+    /// When it was last heard of.
+    pub beat_at: Option<Timestamp>,
+    /// Messages that it holds, up to [`LEASES_COUNTED_MAX`].
+    pub leases: u64,
 }
 
 /// What became of one new row.

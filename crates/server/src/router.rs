@@ -13,8 +13,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::{
-    audit, bulk, campaigns, dead_letters, health, keys, messages, outbox, routes as ways, senders, stats,
-    suppressions, workspaces,
+    audit, bulk, campaigns, dead_letters, health, instances, keys, messages, outbox, routes as ways, senders,
+    stats, suppressions, workspaces,
 };
 use crate::limits::within;
 use crate::metrics::Measured;
@@ -58,6 +58,7 @@ pub(crate) fn calls() -> OpenApiRouter<Server> {
         .routes(routes!(senders::resume))
         .routes(routes!(stats::stats))
         .routes(routes!(stats::minutes))
+        .routes(routes!(instances::list))
         .routes(routes!(dead_letters::list))
         .routes(routes!(bulk::list, bulk::begin))
         .routes(routes!(bulk::get))

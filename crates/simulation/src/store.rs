@@ -12,8 +12,8 @@ use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Message, MessageId, State, Timestamp};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::store::{
-    Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest, Store,
-    StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
+    PruneRequest, Store, StoreError,
 };
 
 use crate::clock::SimHandle;
@@ -266,6 +266,14 @@ impl Store for FaultyStore {
         self.inner.beat(instance, now, silent_max).await?;
         look(&self.world).beaten(instance, now);
         self.after(()).await
+    }
+
+    async fn introduce(&self, instance: InstanceId, about: About) -> Result<(), StoreError> {
+        self.inner.introduce(instance, about).await
+    }
+
+    async fn living(&self, now: Timestamp) -> Result<Vec<Living>, StoreError> {
+        self.inner.living(now).await
     }
 
     async fn leave(&self, instance: InstanceId) -> Result<(), StoreError> {

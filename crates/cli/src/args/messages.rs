@@ -252,6 +252,17 @@ pub struct StatsArgs {
     pub reach: ReachArgs,
 }
 
+/// `redeliver instances`
+#[derive(Debug, ArgGroup)]
+pub struct InstancesArgs {
+    /// Who reads it.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
 /// `redeliver bulk`
 #[derive(Debug, Subcommand)]
 pub enum BulkCommand {

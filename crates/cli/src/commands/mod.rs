@@ -12,6 +12,7 @@ mod doctor;
 mod edit;
 mod export;
 mod import;
+mod instances;
 mod keys;
 mod list;
 mod look;
@@ -62,6 +63,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Campaign(command) => campaign::run(&command),
         Command::Suppressions(command) => suppressions::run(&command),
         Command::Stats(args) => stats::run(&args),
+        Command::Instances(args) => instances::run(&args),
         Command::Dead(args) => dead::run(&args),
         Command::Bulk(command) => bulk::run(&command),
         Command::Audit(args) => audit::run(&args),

@@ -20,7 +20,8 @@ use super::access::Doors;
 use super::campaigns::Desk;
 use super::index::{Index, Place};
 use crate::store::{
-    Applied, ClaimKind, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest,
+    About, Applied, ClaimKind, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted,
+    LEASES_COUNTED_MAX, Living, PruneRequest,
 };
 
 /// All that is remembered.
@@ -61,6 +62,7 @@ struct KeyRow {
 struct Beat {
     at: Timestamp,
     silent_max: Duration,
+    about: Option<About>,
 }
 
 impl Rows {
@@ -262,8 +264,35 @@ impl Rows {
     }
 
     pub(super) fn beat(&mut self, instance: InstanceId, at: Timestamp, silent_max: Duration) {
-        let beat = self.instances.entry(instance).or_insert(Beat { at, silent_max });
-        *beat = Beat { at: beat.at.max(at), silent_max };
+        let beat = self.instances.entry(instance).or_insert(Beat { at, silent_max, about: None });
+        (beat.at, beat.silent_max) = (beat.at.max(at), silent_max);
+    }
+
+    pub(super) fn introduce(&mut self, instance: InstanceId, about: About) {
+        if let Some(beat) = self.instances.get_mut(&instance) {
+            beat.about = Some(about);
+        }
+    }
+
+    pub(super) fn living(&self, now: Timestamp) -> Vec<Living> {
+        let held = |id: InstanceId| {
+            let leases = self.index.at(Place::Claimed).filter_map(|(_, held)| self.lease(held));
+            leases.filter(|lease| lease.instance == id).take(LEASES_COUNTED_MAX).count() as u64
+        };
+        let lives = |beat: &Beat| beat.at.plus(beat.silent_max) > now;
+        let mut living: Vec<Living> = self
+            .instances
+            .iter()
+            .filter(|(_, beat)| lives(beat))
+            .map(|(id, beat)| Living {
+                id: *id,
+                about: beat.about.clone(),
+                beat_at: Some(beat.at),
+                leases: held(*id),
+            })
+            .collect();
+        living.sort_by_key(|one| (one.about.as_ref().map(|about| about.started_at), one.id));
+        living
     }
 
     pub(super) fn leave(&mut self, instance: InstanceId) {

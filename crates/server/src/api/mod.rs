@@ -5,6 +5,7 @@ pub mod bulk;
 pub mod campaigns;
 pub mod dead_letters;
 pub mod health;
+pub mod instances;
 pub mod keys;
 pub mod messages;
 pub mod outbox;

@@ -62,6 +62,7 @@ pub const RIGHTS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/senders/{sender}/resume", AtLeast(Operator)),
     ("GET", "/v1/stats", AtLeast(Viewer)),
     ("GET", "/v1/stats/minutes", AtLeast(Viewer)),
+    ("GET", "/v1/instances", AtLeast(Viewer)),
     ("GET", "/v1/dead-letters/groups", AtLeast(Viewer)),
     ("GET", "/v1/bulk", AtLeast(Viewer)),
     ("POST", "/v1/bulk", AtLeast(Operator)),

@@ -5,10 +5,12 @@ use std::time::Duration;
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
-use redeliver_core::Timestamp;
+use redeliver_core::{InstanceId, Timestamp};
+use redeliver_engine::store::Living;
 
 use super::Console;
 use super::chart::Charts;
+use super::emails::visible;
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
 use super::moment::Moment;
@@ -60,6 +62,33 @@ struct Page {
     rows: Vec<Row>,
     stopped: Vec<Stopped>,
     charts: Option<Charts>,
+    instances: Vec<Instance>,
+}
+
+/// One that lives, as people see it.
+struct Instance {
+    name: String,
+    version: String,
+    id: String,
+    started: Option<Moment>,
+    beat: Option<Moment>,
+    leases: u64,
+    is_this: bool,
+}
+
+impl Instance {
+    fn of(living: &Living, this: InstanceId, now: Timestamp) -> Self {
+        let about = living.about.as_ref();
+        Self {
+            name: about.map_or_else(|| "not named".to_owned(), |about| visible(&about.name)),
+            version: about.map(|about| visible(&about.version)).unwrap_or_default(),
+            id: living.id.to_string(),
+            started: about.map(|about| Moment::from_now(about.started_at, now)),
+            beat: living.beat_at.map(|at| Moment::from_now(at, now)),
+            leases: living.leases,
+            is_this: living.id == this,
+        }
+    }
 }
 
 /// `GET /admin`
@@ -67,14 +96,18 @@ pub(super) async fn show(State(console): State<Console>, Extension(visitor): Ext
     let tally = Tally::take(&console.server.engine, visitor.caller.workspace.as_ref()).await?;
     let cards = cards(&tally, console.server.engine.clock().now());
     let (mut rows, mut stopped, mut charts) = (Vec::new(), Vec::new(), None);
+    let mut instances = Vec::new();
     // The store counts all workspaces together, and a destination's name may be anybody's address.
     if visitor.caller.workspace.is_none() {
         let (engine, now) = (&console.server.engine, console.server.engine.clock().now());
         rows = standing::rows(engine, &engine.store().counts(now).await?, now).await?;
         stopped = engine.store().gates().await?.iter().map(Stopped::of).collect();
         charts = Some(Charts::of(&engine.pulse().minutes(now)));
+        let living = engine.store().living(now).await?;
+        instances = living.iter().map(|one| Instance::of(one, engine.instance(), now)).collect();
     }
-    page(&Page { frame: Frame::around(&console, &visitor, Place::Overview), cards, rows, stopped, charts })
+    let frame = Frame::around(&console, &visitor, Place::Overview);
+    page(&Page { frame, cards, rows, stopped, charts, instances })
 }
 
 fn cards(tally: &Tally, now: Timestamp) -> Vec<Card> {

@@ -113,6 +113,20 @@ async fn what_stands_where_is_counted() {
 }
 
 #[tokio::test]
+async fn who_lives_is_told() {
+    let rig = Rig::still();
+    assert_eq!(rig.get("/v1/instances").await.json()["items"], json!([]));
+    rig.server.engine.beat().await.unwrap();
+    let told = rig.get("/v1/instances").await.json()["items"].take();
+    assert_eq!(
+        (told.as_array().unwrap().len(), &told[0]["is_this"], &told[0]["leases"]),
+        (1, &json!(true), &json!(0))
+    );
+    assert_eq!(told[0]["id"], rig.server.engine.instance().to_string());
+    assert!(told[0]["beat_at"].is_string() && told[0]["name"].is_null(), "{told}");
+}
+
+#[tokio::test]
 async fn readiness_says_what_a_commit_is_worth() {
     let rig = Rig::still();
     assert_eq!(rig.call("GET", "/healthz", None, "").await.json()["status"], "alive");

@@ -97,7 +97,7 @@ async fn another_workspaces_message_is_not_there() {
         assert_eq!(list["items"].as_array().unwrap().len(), 0, "{query}");
     }
     assert_eq!(rig.call("GET", "/api/admin/outbox", Some(&other), "").await.text, "[]");
-    for route in ["/v1/stats", "/v1/stats/minutes", "/api/admin/dashboard"] {
+    for route in ["/v1/stats", "/v1/stats/minutes", "/v1/instances", "/api/admin/dashboard"] {
         assert_eq!(rig.call("GET", route, Some(&other), "").await.status, 403, "{route}");
     }
     assert_eq!(rig.call("POST", "/v1/routes/email/pause", Some(&other), "").await.status, 403);

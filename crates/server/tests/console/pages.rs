@@ -5,7 +5,7 @@ use redeliver_core::State;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::email::Email;
 use redeliver_engine::access::{Access, Role};
-use redeliver_engine::store::Store;
+use redeliver_engine::store::{About, Store};
 
 use crate::reader::Answer;
 use crate::stage::{Stage, TRIES_MAX, mail, sms};
@@ -58,6 +58,19 @@ async fn whoever_has_no_messages_yet_is_told_how_to_begin() {
     let stage = Stage::new();
     let page = stage.reader(Role::Viewer, None).await.get("/admin/messages").await;
     assert!(page.says("No messages yet") && page.says("redeliver send --route email"));
+}
+
+#[tokio::test]
+async fn the_overview_says_which_instances_live_to_those_who_see_all() {
+    let stage = Stage::new();
+    stage.engine.beat().await.unwrap();
+    let about =
+        About { name: "web-1 <b>".into(), version: "0.1.0".into(), started_at: stage.engine.clock().now() };
+    stage.store.introduce(stage.engine.instance(), about).await.unwrap();
+    let page = stage.reader(Role::Viewer, None).await.get("/admin").await;
+    assert!(page.says("Instances that live") && page.says("web-1 &#60;b&#62;") && page.says("this one"));
+    let other = stage.reader(Role::Viewer, Some("acme")).await.get("/admin").await;
+    assert!(!other.says("Instances that live"));
 }
 
 #[tokio::test]

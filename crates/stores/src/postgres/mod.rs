@@ -45,8 +45,8 @@ use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::clock::{Clock, FollowedClock};
 use redeliver_engine::store::{
-    Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest, Store,
-    StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
+    PruneRequest, Store, StoreError,
 };
 use tokio_postgres::Client;
 
@@ -278,6 +278,14 @@ impl Store for Postgres {
         silent_max: Duration,
     ) -> Result<(), StoreError> {
         ask!(self, |db| instances::beat(db, &self.clock, instance, now, silent_max))
+    }
+
+    async fn introduce(&self, instance: InstanceId, about: About) -> Result<(), StoreError> {
+        ask!(self, |db| instances::introduce(db, instance, &about))
+    }
+
+    async fn living(&self, now: Timestamp) -> Result<Vec<Living>, StoreError> {
+        ask!(self, |db| instances::living(db, now))
     }
 
     async fn leave(&self, instance: InstanceId) -> Result<(), StoreError> {

@@ -48,8 +48,8 @@ use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
-    Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest, Store,
-    StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
+    PruneRequest, Store, StoreError,
 };
 use rusqlite::Connection;
 
@@ -255,6 +255,14 @@ impl<R: Runs> Store for SqliteOn<R> {
         silent_max: Duration,
     ) -> Result<(), StoreError> {
         self.runs.write(1, move |db| instances::beat(db, instance, now, silent_max)).await
+    }
+
+    async fn introduce(&self, instance: InstanceId, about: About) -> Result<(), StoreError> {
+        self.runs.write(1, move |db| instances::introduce(db, instance, &about)).await
+    }
+
+    async fn living(&self, now: Timestamp) -> Result<Vec<Living>, StoreError> {
+        self.runs.read(move |db| instances::living(db, now)).await
     }
 
     async fn leave(&self, instance: InstanceId) -> Result<(), StoreError> {

@@ -14,8 +14,8 @@ use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
-    Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest, Store,
-    StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
+    PruneRequest, Store, StoreError,
 };
 
 use super::TableStore;
@@ -192,6 +192,14 @@ impl Store for Beside {
         silent_max: Duration,
     ) -> Result<(), StoreError> {
         self.own.beat(instance, now, silent_max).await
+    }
+
+    async fn introduce(&self, instance: InstanceId, about: About) -> Result<(), StoreError> {
+        self.own.introduce(instance, about).await
+    }
+
+    async fn living(&self, now: Timestamp) -> Result<Vec<Living>, StoreError> {
+        self.own.living(now).await
     }
 
     async fn leave(&self, instance: InstanceId) -> Result<(), StoreError> {

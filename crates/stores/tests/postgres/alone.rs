@@ -47,7 +47,7 @@ fn many_that_start_at_once_make_the_tables_once() {
         for start in starts {
             start.await.unwrap().unwrap();
         }
-        assert_eq!(database.say("SELECT count(*) FROM redeliver.redeliver_migrations"), "7");
+        assert_eq!(database.say("SELECT count(*) FROM redeliver.redeliver_migrations"), "8");
     });
 }
 

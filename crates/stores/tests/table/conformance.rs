@@ -13,8 +13,8 @@ use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, State, Timestamp};
 use redeliver_engine::store::{
-    Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, PruneRequest, Store,
-    StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
+    PruneRequest, Store, StoreError,
 };
 
 use crate::rig::{Put, Rig, row_id};
@@ -146,6 +146,14 @@ impl Store for Filled {
         silent_max: Duration,
     ) -> Result<(), StoreError> {
         self.rig.store().beat(instance, now, silent_max).await
+    }
+
+    async fn introduce(&self, instance: InstanceId, about: About) -> Result<(), StoreError> {
+        self.rig.store().introduce(instance, about).await
+    }
+
+    async fn living(&self, now: Timestamp) -> Result<Vec<Living>, StoreError> {
+        self.rig.store().living(now).await
     }
 
     async fn leave(&self, instance: InstanceId) -> Result<(), StoreError> {
