@@ -93,9 +93,7 @@ pub async fn pause(
     Segment(campaign): Segment,
     params: Params,
 ) -> Result<Json<CampaignView>, Problem> {
-    params.finish()?;
-    find(&server, &caller, &campaign).await?;
-    Ok(Json(CampaignView::of(&server.engine.pause_campaign(&campaign, &caller.name).await?)))
+    act(&server, &caller, &campaign, params, Deed::Pause).await
 }
 
 /// Let a campaign go on
@@ -107,9 +105,7 @@ pub async fn resume(
     Segment(campaign): Segment,
     params: Params,
 ) -> Result<Json<CampaignView>, Problem> {
-    params.finish()?;
-    find(&server, &caller, &campaign).await?;
-    Ok(Json(CampaignView::of(&server.engine.resume_campaign(&campaign, &caller.name).await?)))
+    act(&server, &caller, &campaign, params, Deed::Resume).await
 }
 
 /// End a campaign: nothing more of it goes out, ever
@@ -121,9 +117,33 @@ pub async fn cancel(
     Segment(campaign): Segment,
     params: Params,
 ) -> Result<Json<CampaignView>, Problem> {
+    act(&server, &caller, &campaign, params, Deed::Cancel).await
+}
+
+/// What is done to a campaign that was launched.
+#[derive(Copy, Clone)]
+enum Deed {
+    Pause,
+    Resume,
+    Cancel,
+}
+
+async fn act(
+    server: &Server,
+    caller: &Caller,
+    campaign: &str,
+    params: Params,
+    deed: Deed,
+) -> Result<Json<CampaignView>, Problem> {
     params.finish()?;
-    find(&server, &caller, &campaign).await?;
-    Ok(Json(CampaignView::of(&server.engine.cancel_campaign(&campaign, &caller.name).await?)))
+    find(server, caller, campaign).await?;
+    let (engine, actor) = (&server.engine, &caller.name);
+    let after = match deed {
+        Deed::Pause => engine.pause_campaign(campaign, actor).await?,
+        Deed::Resume => engine.resume_campaign(campaign, actor).await?,
+        Deed::Cancel => engine.cancel_campaign(campaign, actor).await?,
+    };
+    Ok(Json(CampaignView::of(&after)))
 }
 
 /// Stop one prospect: nothing more goes out to them, and what is scheduled is cancelled
