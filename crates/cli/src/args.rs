@@ -19,8 +19,9 @@ use crate::config::{StoreUrl, profiles};
 pub use campaign::{CampaignArgs, CampaignCommand};
 pub use keys::KeysCommand;
 pub use messages::{
-    ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, EditArgs, ExplainArgs, ExportArgs, ImportArgs,
-    InstancesArgs, ListArgs, ReportArgs, RouteArgs, RoutesCommand, ShowArgs, StatsArgs, TailArgs,
+    ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, CountArgs, EditArgs, ExplainArgs, ExportArgs,
+    ImportArgs, InstancesArgs, ListArgs, ReportArgs, RouteArgs, RoutesCommand, SenderArgs, SendersCommand,
+    ShowArgs, StatsArgs, TailArgs,
 };
 pub use reach::{FilterArgs, OutputArgs, ReachArgs};
 pub use send::{AboutArgs, MailArgs, SendArgs};
@@ -79,8 +80,11 @@ pub enum Command {
     /// Whom a workspace writes to no more: list, add, remove, import
     #[command(subcommand)]
     Suppressions(SuppressionsCommand),
-    /// Count the messages of each route
-    Stats(StatsArgs),
+    /// Stop whoever mails come from, and let them go again
+    #[command(subcommand)]
+    Senders(SendersCommand),
+    /// Count the messages of each route, or show what was done in the last minutes
+    Stats(CountArgs),
     /// List the instances that live, and what each is doing
     Instances(InstancesArgs),
     /// Group dead messages by their error, the largest group first
@@ -300,6 +304,76 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
+    }
+
+    /// The command that does what each call of the API does. Some do what several calls do.
+    const TWINS: [(&str, &str); 50] = [
+        ("GET /v1/messages", "list"),
+        ("POST /v1/messages", "send"),
+        ("GET /v1/messages/{id}", "show"),
+        ("GET /v1/messages/{id}/attempts", "show"),
+        ("GET /v1/messages/{id}/edits", "show"),
+        ("GET /v1/messages/{id}/explain", "explain"),
+        ("POST /v1/messages/{id}/retry", "retry"),
+        ("POST /v1/messages/{id}/cancel", "cancel"),
+        ("POST /v1/messages/{id}/dismiss", "dismiss"),
+        ("POST /v1/messages/{id}/restore", "restore"),
+        ("POST /v1/messages/{id}/edit", "edit"),
+        ("POST /v1/messages/{id}/report", "report"),
+        ("GET /v1/routes", "routes list"),
+        ("POST /v1/routes/{name}/pause", "routes pause"),
+        ("POST /v1/routes/{name}/resume", "routes resume"),
+        ("GET /v1/campaigns", "campaign list"),
+        ("POST /v1/campaigns", "campaign create"),
+        ("GET /v1/campaigns/{campaign}", "campaign show"),
+        ("POST /v1/campaigns/{campaign}/prospects", "campaign import"),
+        ("POST /v1/campaigns/{campaign}/prospects/{prospect}/stop", "campaign stop"),
+        ("GET /v1/campaigns/{campaign}/forecast", "campaign forecast"),
+        ("GET /v1/campaigns/{campaign}/days", "campaign days"),
+        ("POST /v1/campaigns/{campaign}/launch", "campaign launch"),
+        ("POST /v1/campaigns/{campaign}/pause", "campaign pause"),
+        ("POST /v1/campaigns/{campaign}/resume", "campaign resume"),
+        ("POST /v1/campaigns/{campaign}/cancel", "campaign cancel"),
+        ("GET /v1/campaigns/{campaign}/schedule", "campaign schedule"),
+        ("GET /v1/workspaces/{workspace}/settings", "campaign settings"),
+        ("PUT /v1/workspaces/{workspace}/settings", "campaign settings"),
+        ("GET /v1/quotas", "campaign quotas"),
+        ("GET /v1/suppressions", "suppressions list"),
+        ("POST /v1/suppressions", "suppressions add"),
+        ("DELETE /v1/suppressions/{address}", "suppressions remove"),
+        ("POST /v1/senders/{sender}/pause", "senders pause"),
+        ("POST /v1/senders/{sender}/resume", "senders resume"),
+        ("GET /v1/stats", "stats"),
+        ("GET /v1/stats/minutes", "stats"),
+        ("GET /v1/instances", "instances"),
+        ("GET /v1/dead-letters/groups", "dead"),
+        ("GET /v1/bulk", "bulk list"),
+        ("POST /v1/bulk", "bulk retry"),
+        ("GET /v1/bulk/{bulk}", "bulk show"),
+        ("POST /v1/bulk/{bulk}/pause", "bulk pause"),
+        ("POST /v1/bulk/{bulk}/resume", "bulk resume"),
+        ("POST /v1/bulk/{bulk}/stop", "bulk stop"),
+        ("GET /v1/audit", "audit"),
+        ("GET /v1/keys", "keys list"),
+        ("POST /v1/keys", "keys create"),
+        ("DELETE /v1/keys/{id}", "keys revoke"),
+        ("GET /readyz", "doctor"),
+    ];
+
+    #[test]
+    fn every_call_of_the_api_has_its_command() {
+        let whole = Args::command();
+        for (call, command) in TWINS {
+            let mut words = command.split(' ');
+            let found = words.try_fold(&whole, |within, word| within.find_subcommand(word));
+            assert!(found.is_some(), "{call}: there is no command {command}");
+        }
+        for (method, path, _) in
+            redeliver_server::auth::rights::RIGHTS.iter().filter(|(_, path, _)| path.starts_with("/v1/"))
+        {
+            let call = format!("{method} {path}");
+            assert!(TWINS.iter().any(|(known, _)| *known == call), "{call} has no command");
+        }
     }
 }
 

@@ -176,12 +176,23 @@ fn a_wrong_address_is_corrected_and_what_it_was_is_shown() {
 #[test]
 fn who_lives_is_told_and_what_they_did() {
     let [local, served] = Face::both(ROUTES);
+    // The first message makes the store.
+    local.send(&json!({ "route": "email", "payload": 1 }));
     assert!(local.tell(&["instances"], "").err.contains("no instance lives"));
     let named = |told: &[serde_json::Value]| told.first().is_some_and(|one| one["name"].is_string());
     process::until("the server is heard of", || named(&served.json(&["instances", "--json"])));
     let told = served.json(&["instances", "--json"]).remove(0);
     assert_eq!((&told["is_this"], &told["version"]), (&json!(true), &json!(env!("CARGO_PKG_VERSION"))));
     assert!(served.ask(&["instances"]).contains(", process "), "{told}");
+    assert_eq!(served.json(&["stats", "--minutes", "--json"]).len(), 180);
+    let id = served.send(&json!({ "route": "email", "payload": 1 }));
+    served.until(&id, "delivered");
+    process::until("it is counted", || served.ask(&["stats", "--minutes"]).contains("delivered"));
+    assert_eq!(served.ask(&["senders", "pause", "ada@example.org"]), "ada@example.org  paused\n");
+    assert_eq!(served.ask(&["senders", "resume", "ada@example.org"]), "ada@example.org  running\n");
+    assert!(
+        served.ask(&["campaign", "quotas", "--date", "2026-12-01"]).starts_with("2026-12-01 of default\n")
+    );
 }
 
 #[test]

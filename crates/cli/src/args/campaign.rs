@@ -83,6 +83,21 @@ pub enum CampaignCommand {
         #[command(flatten)]
         reach: ReachArgs,
     },
+    /// Show how many mails a workspace, its campaigns and its senders have sent on a day
+    Quotas {
+        /// Which local day, such as 2026-12-01; today without it
+        #[arg(long, value_name = "DATE")]
+        date: Option<String>,
+        /// Which workspace; without it, the key's own, or default
+        #[arg(long, value_name = "NAME")]
+        workspace: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Where they are.
+        #[command(flatten)]
+        reach: ReachArgs,
+    },
     /// Show a workspace's settings, or give it new ones
     Settings {
         /// A file of JSON with the new ones; - for standard input

@@ -243,6 +243,42 @@ pub struct RouteArgs {
 
 /// `redeliver stats`
 #[derive(Debug, ArgGroup)]
+pub struct CountArgs {
+    /// What the server has done in each of the last minutes instead, and how late
+    #[arg(long)]
+    pub minutes: bool,
+    /// Who reads it.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver senders`
+#[derive(Debug, Subcommand)]
+pub enum SendersCommand {
+    /// Stop everything of a sender until it is resumed
+    Pause(SenderArgs),
+    /// Let everything of a sender go again, also after a login that was refused
+    Resume(SenderArgs),
+}
+
+/// `redeliver senders pause` and `resume`
+#[derive(Debug, ArgGroup)]
+pub struct SenderArgs {
+    /// The sender's address
+    pub address: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where they are.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// `redeliver dead` and `redeliver bulk list`
+#[derive(Debug, ArgGroup)]
 pub struct StatsArgs {
     /// Print JSON
     #[arg(long)]

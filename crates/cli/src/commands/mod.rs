@@ -21,6 +21,7 @@ mod policy;
 mod queues;
 mod routes;
 mod send;
+mod senders;
 mod serve;
 mod shell;
 mod show;
@@ -62,6 +63,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Routes(command) => routes::run(&command),
         Command::Campaign(command) => campaign::run(&command),
         Command::Suppressions(command) => suppressions::run(&command),
+        Command::Senders(command) => senders::run(&command),
         Command::Stats(args) => stats::run(&args),
         Command::Instances(args) => instances::run(&args),
         Command::Dead(args) => dead::run(&args),

@@ -1,11 +1,16 @@
-//! `redeliver stats`: how many messages stand where.
+//! `redeliver stats`: how many messages stand where, and what was done in the last minutes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use redeliver_core::Timestamp;
+use redeliver_core::time::show_span;
 use serde::Deserialize;
 
+use super::times::Times;
 use super::{print, show};
-use crate::args::StatsArgs;
+use crate::args::CountArgs;
+use crate::exit::print_aside;
 use crate::reach::{self, Missing, Reach, Request};
 
 #[derive(Deserialize)]
@@ -27,15 +32,55 @@ struct Standing {
     dead_by_reason: BTreeMap<String, u64>,
 }
 
-pub(super) fn run(args: &StatsArgs) -> anyhow::Result<()> {
+/// What happened in one minute.
+#[derive(Deserialize)]
+struct Minute {
+    at: Timestamp,
+    delivered: u32,
+    retried: u32,
+    dead: u32,
+    lateness_p50_ms: Option<u64>,
+    lateness_p99_ms: Option<u64>,
+}
+
+pub(super) fn run(args: &CountArgs) -> anyhow::Result<()> {
     reach::run(async {
         let reach = Reach::open(&args.reach, Missing::Refuse).await?;
+        if args.minutes {
+            return minutes(&reach, args).await;
+        }
         let request = Request::get("/v1/stats");
-        if args.json {
+        if args.output.json {
             return print(&format!("{}\n", reach.json(request).await?));
         }
         print(&table(&reach.get::<Stats>(request).await?))
     })
+}
+
+/// The minutes in which something happened.
+async fn minutes(reach: &Reach, args: &CountArgs) -> anyhow::Result<()> {
+    let mut told = reach.json(Request::get("/v1/stats/minutes")).await?;
+    if args.output.json {
+        let items = told["items"].as_array();
+        return print(&items.into_iter().flatten().map(|item| format!("{item}\n")).collect::<String>());
+    }
+    let mut minutes: Vec<Minute> = Deserialize::deserialize(told["items"].take())?;
+    minutes.retain(|minute| minute.delivered + minute.retried + minute.dead > 0);
+    if minutes.is_empty() {
+        print_aside("nothing went out and nothing failed there in the last three hours");
+        return Ok(());
+    }
+    let times = Times::of(args.output.utc);
+    let span = |ms: Option<u64>| ms.map(|ms| show_span(Duration::from_millis(ms))).unwrap_or_default();
+    let row = |minute: &Minute| {
+        let counts = [minute.delivered, minute.retried, minute.dead].map(|count| count.to_string());
+        let mut row = vec![times.show(minute.at)];
+        row.extend(counts);
+        row.extend([span(minute.lateness_p50_ms), span(minute.lateness_p99_ms)]);
+        row
+    };
+    let header = ["minute", "delivered", "tried again", "given up", "half late by", "99 of 100 by"];
+    print(&show::table(&header, &[1, 2, 3, 4, 5], minutes.iter().map(row).collect()))
 }
 
 fn table(stats: &Stats) -> String {

@@ -54,6 +54,9 @@ pub(super) fn run(command: &CampaignCommand) -> anyhow::Result<()> {
         CampaignCommand::Cancel(args) => look(args, Request::post(path(&args.id, "/cancel"))),
         CampaignCommand::Stop { id, prospect, reason, reach } => stop(id, prospect, reason, reach),
         CampaignCommand::Schedule { id, limit, output, reach } => schedule(id, *limit, *output, reach),
+        CampaignCommand::Quotas { date, workspace, json, reach } => {
+            quotas(date.as_deref(), workspace.as_deref(), *json, reach)
+        }
         CampaignCommand::Settings { file, workspace, reach } => settings(file.as_deref(), workspace, reach),
     }
 }
@@ -168,6 +171,29 @@ fn schedule(id: &str, limit: u64, output: OutputArgs, reach: &ReachArgs) -> anyh
             }
         }
         if output.json { Ok(()) } else { print(&mail_table(&mails, Times::of(output.utc))) }
+    })
+}
+
+fn quotas(date: Option<&str>, workspace: Option<&str>, json: bool, reach: &ReachArgs) -> anyhow::Result<()> {
+    reach::run(async {
+        let reach = Reach::open(reach, Missing::Refuse).await?;
+        let mut request = Request::get("/v1/quotas");
+        for (name, said) in [("date", date), ("workspace", workspace)] {
+            request = said.map_or_else(|| request.clone(), |said| request.clone().with(&[(name, said)]));
+        }
+        let used = reach.json(request).await?;
+        if json {
+            return print(&format!("{used}\n"));
+        }
+        let text = |item: &Value, name: &str| item[name].as_str().unwrap_or_default().to_owned();
+        let row = |item: &Value| vec![text(item, "whose"), text(item, "name"), item["used"].to_string()];
+        let rows = used["items"].as_array().into_iter().flatten().map(row).collect();
+        print(&format!(
+            "{} of {}\n{}",
+            text(&used, "date"),
+            text(&used, "workspace"),
+            show::table(&["whose", "name", "mails"], &[2], rows)
+        ))
     })
 }
 
