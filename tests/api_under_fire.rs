@@ -18,8 +18,6 @@ use story::server::{KEY, Place, Server};
 /// Runs schemathesis with all its checks; it must find nothing.
 fn schemathesis(server: &Server, more: &[&str]) {
     let output = Command::new(root().join(".build/peers/bin/schemathesis"))
-        .arg("--config-file")
-        .arg(root().join("tests/api_under_fire.toml"))
         .args([
             "run",
             &format!("{}/openapi.json", server.url),
@@ -50,11 +48,16 @@ fn schemathesis_finds_nothing_with_a_key_and_nothing_without() {
     let beyond = ["create_campaign", "put_settings", "edit_message"];
     let mut all = vec!["--header", key.as_str(), "--max-examples", "30"];
     let mut those = vec!["--header", key.as_str(), "--max-examples", "30"];
+    // A dry run begins nothing that could be looked at, paused or stopped afterwards, and what a bulk operation is asked to do
+    // is no name of it: it is tried by itself, so that nothing is taken to follow from it.
+    let begin = ["--include-operation-id", "begin_bulk", "--header", key.as_str(), "--max-examples", "30"];
+    all.extend(["--exclude-operation-id", "begin_bulk"]);
     all.extend(beyond.iter().flat_map(|id| ["--exclude-operation-id", id]));
     those.extend(beyond.iter().flat_map(|id| ["--include-operation-id", id]));
     those.extend(["--exclude-checks", "positive_data_acceptance"]);
     schemathesis(&server, &all);
     schemathesis(&server, &those);
+    schemathesis(&server, &begin);
     schemathesis(&server, &["--max-examples", "10"]);
     let log = server.stop();
     assert!(!log.contains("panicked") && !log.contains(KEY), "{log}");

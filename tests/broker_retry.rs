@@ -192,6 +192,86 @@ fn a_broker_without_room_has_messages_wait_for_it_with_the_reason_and_without_a_
     server.stop();
 }
 
+/// Has somebody of another make say things to the queue of the intake, and look at what comes of it.
+fn talk(url: &str, queue: &str, script: &str, server: Option<&Server>) {
+    let peers = root().join("tests/peers").display().to_string();
+    let script = format!(
+        r#"
+import base64, json, sys
+sys.path.insert(0, {peers:?})
+import broker, pika
+connection = broker.connect({url:?})
+channel = connection.channel()
+channel.confirm_delivery()
+def send(body, content_type):
+    channel.basic_publish("", {queue:?}, body, pika.BasicProperties(content_type=content_type), mandatory=True)
+def send_json(**fields):
+    send(json.dumps(dict(original_payload=base64.b64encode(b"x").decode(), **fields)), "application/json")
+def take(queue):
+    for method, properties, body in channel.consume(queue, inactivity_timeout=60):
+        assert method is not None, "nothing came to " + queue
+        channel.basic_ack(method.delivery_tag)
+        channel.cancel()
+        return properties, body
+    raise AssertionError(queue)
+{script}
+connection.close()
+"#
+    );
+    let output = Command::new(python()).arg("-c").arg(script).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words}\n{}", server.map(Server::log).unwrap_or_default());
+}
+
+#[test]
+fn a_message_that_failed_again_is_the_same_one_and_what_the_broker_brings_twice_is_none() {
+    let _alone = STAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let broker = RabbitmqServer::start();
+    let url = broker.url();
+    let place = Place::profile("broker-retry")
+        .variable("RABBITMQ_URL", &url)
+        .variable("RETRY_QUEUE", "retry.here")
+        .variable("RETRY_POLL_INTERVAL_MS", "200")
+        .variable("BASE_DELAY_MS", "10")
+        .variable("MAX_DELAY_MS", "10");
+    let server = serve(&place);
+    let known = || server.get("/v1/messages?route=retry").json["items"].as_array().unwrap().clone();
+    // The last one is of a handler that forgets to count.
+    for (said, retry_count) in [("", 1), (", retry_count=1", 2), ("", 3)] {
+        let failed_again = format!(
+            r#"
+channel.queue_declare("orders", durable=True)
+send_json(message_id="m-1", original_queue="orders"{said})
+properties, body = take("orders")
+assert (properties.message_id, properties.headers["x-retry-count"]) == ("m-1", {retry_count}), properties
+"#
+        );
+        talk(&url, "retry.here", &failed_again, Some(&server));
+        until("this try is written down", || known()[0]["status"] == "delivered");
+    }
+    let [message] = <[Value; 1]>::try_from(known()).unwrap();
+    assert_eq!((&message["key"], &message["attempts"]), (&"m-1".into(), &4.into()), "{message}");
+    server.stop();
+
+    // What was said and stored comes once more, and the broker says that it was on its way before.
+    let brought_before = r#"
+send_json(message_id="m-1", original_queue="orders")
+method, properties, body = channel.basic_get("retry.here")
+channel.basic_nack(method.delivery_tag, requeue=True)
+"#;
+    talk(&url, "retry.here", brought_before, None);
+    let server = serve(&place);
+    let next = r#"
+send_json(message_id="m-2", original_queue="orders")
+properties, body = take("orders")
+assert properties.message_id == "m-2", properties
+"#;
+    talk(&url, "retry.here", next, Some(&server));
+    let message = server.message(message["id"].as_str().unwrap());
+    assert_eq!((&message["status"], &message["attempts"]), (&"delivered".into(), &4.into()), "{message}");
+    server.stop();
+}
+
 #[test]
 fn what_is_retried_too_often_goes_to_review_and_what_nobody_can_read_is_set_aside() {
     let _alone = STAGE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,31 +295,16 @@ fn what_is_retried_too_often_goes_to_review_and_what_nobody_can_read_is_set_asid
         assert!(line.contains("quorum") && line.contains("redeliver.dead-letters"), "{queue}: {known}");
     }
     let server = serve(&place);
-    let script = format!(
-        r#"
-import base64, json, sys
-sys.path.insert(0, {peers:?})
-import broker, pika
-connection = broker.connect({url:?})
-channel = connection.channel()
-channel.confirm_delivery()
-def send(body, content_type):
-    channel.basic_publish("", "retry.scheduled", body, pika.BasicProperties(content_type=content_type), mandatory=True)
-def take(queue):
-    for method, properties, body in channel.consume(queue, inactivity_timeout=60):
-        assert method is not None, "nothing came to " + queue
-        channel.basic_ack(method.delivery_tag)
-        channel.cancel()
-        return properties, body
-    raise AssertionError(queue)
+    let kept = json!({ "route": "manual-review", "key": "mine", "payload": "kept", "due_at": "2100-01-01T00:00:00Z" });
+    let kept = server.post("/v1/messages", &kept).json["id"].as_str().unwrap().to_owned();
+    let script = r#"
 send(broker.retry_message("lost", b"payload", "nowhere", "timeout", 0), "application/x-protobuf")
-send(json.dumps({{"message_id": "spent", "original_payload": base64.b64encode(b"x").decode(),
-    "original_queue": "orders", "retry_count": 2}}), "application/json")
-seen = {{}}
+send_json(message_id="spent", original_queue="orders", retry_count=2)
+seen = {}
 for _ in range(2):
     properties, body = take("review.here")
     seen[properties.message_id] = properties.headers
-assert set(seen) == {{"lost", "spent"}}, seen
+assert set(seen) == {"lost", "spent"}, seen
 for headers in seen.values():
     assert headers["x-dead-reason"] == "attempts_exhausted" and headers["x-attempts"] == 3, headers
 history = json.loads(seen["lost"]["x-history"])
@@ -249,22 +314,26 @@ assert all(one["outcome"] == "failed" and "nowhere" in one["error"] for one in h
 send(b"\x07garbage", "application/x-protobuf")
 properties, body = take("retry.rejected")
 assert body == b"\x07garbage" and properties.headers["x-dead-reason"] == "refused", (properties, body)
-connection.close()
-print("done", flush=True)
-"#,
-        peers = root().join("tests/peers").display().to_string(),
-    );
-    let output = Command::new(python()).arg("-c").arg(script).output().unwrap();
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words}\n{}", server.log());
+send_json(message_id="nul\0", original_queue="orders")
+properties, body = take("retry.rejected")
+assert b"nul" in body and "control characters" in properties.headers["x-history"], (properties, body)
+send_json(message_id="mine", original_queue="orders")
+properties, body = take("retry.rejected")
+assert b"mine" in body and "another way" in properties.headers["x-history"], (properties, body)
+"#;
+    talk(&url, "retry.scheduled", script, Some(&server));
+    let mine = server.message(&kept);
+    assert_eq!((&mine["route"], &mine["status"]), (&"manual-review".into(), &"scheduled".into()), "{mine}");
     let dead = server.get("/v1/messages?status=dead").json;
     let routes: Vec<&str> =
         dead["items"].as_array().unwrap().iter().filter_map(|it| it["route"].as_str()).collect();
     assert_eq!(routes.iter().filter(|route| **route == "retry").count(), 2, "{dead}");
-    assert_eq!(routes.iter().filter(|route| **route == "unreadable").count(), 1, "{dead}");
+    assert_eq!(routes.iter().filter(|route| **route == "unreadable").count(), 3, "{dead}");
     let metrics = server.get("/metrics").json;
     let metrics = metrics.as_str().unwrap();
     assert!(metrics.contains("retries_exhausted_total{queue=\"nowhere\"} 1"), "{metrics}");
+    let failed = "retries_executed_total{queue=\"nowhere\",status=\"failed\"} 2";
+    assert!(metrics.contains(failed), "{metrics}");
     assert!(!metrics.contains("retries_scheduled_total{queue=\"orders\"}"), "dead on arrival: {metrics}");
     server.stop();
 }

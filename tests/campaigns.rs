@@ -8,7 +8,7 @@
 #[path = "story/mod.rs"]
 mod story;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redeliver_core::Timestamp;
@@ -165,6 +165,39 @@ fn two_schedulers_on_postgres_plan_a_campaign_once() {
     let place =
         Place::profile("campaigns").variable("REDELIVER_KEY", KEY).variable("DATABASE_URL", &database.url());
     planned_by_all_at_once_and_once(&place, &[place.serve(), place.serve()]);
+}
+
+#[test]
+fn two_instances_on_postgres_send_every_mail_once_and_no_day_more_than_its_quota() {
+    const DAILY: u64 = 30;
+    let sink = Sink::new();
+    let database = PostgresServer::shared().database();
+    let place = Place::profile("campaigns")
+        .variable("SMTP_URL", &sink.url())
+        .variable("REDELIVER_KEY", KEY)
+        .variable("DATABASE_URL", &database.url());
+    let servers = [place.serve(), place.serve()];
+    let mut definition = campaign("seq-1", "default");
+    definition["settings"] = json!({ "daily_quota": DAILY, "spacing": ["0s", "0s"] });
+    definition["start_at"] = Value::Null;
+    definition["steps"].as_array_mut().unwrap().truncate(1);
+    let id = made(&servers[0], &definition);
+    let url = servers[1].url.as_str();
+    place.say(&["campaign", "import", &id, &csv(&place, "prospects.csv", 40), "--url", url]);
+    std::thread::scope(|scope| {
+        servers.iter().for_each(|server| drop(scope.spawn(|| launch(server, &id))));
+    });
+    let days = || servers[1].get(&format!("/v1/campaigns/{id}/days")).json["items"].take();
+    let sent = |days: &Value| -> Vec<u64> {
+        days.as_array().unwrap().iter().map(|day| day["sent"].as_u64().unwrap()).collect()
+    };
+    until("a day's mails have gone out", || sink.mails().len() as u64 >= DAILY);
+    let told = sent(&days());
+    assert!(told.iter().all(|sent| *sent <= DAILY), "{told:?}");
+    let mails = sink.mails();
+    let once: BTreeSet<&str> = mails.iter().map(|mail| mail.to[0].as_str()).collect();
+    assert_eq!(once.len(), mails.len(), "nobody was written to twice");
+    assert!(told.iter().sum::<u64>() >= mails.len() as u64, "every mail is counted: {told:?}");
 }
 
 #[test]

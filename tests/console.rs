@@ -144,7 +144,7 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     desk.visit.look("queue");
 
     // Times are the reader's own, and exact on hover.
-    let created = "document.querySelector('td.when[data-label=Created] time').title";
+    let created = "document.querySelector('td.when[data-label=Accepted] time').title";
     let created = desk.visit.browser.ask(created);
     assert!(created.as_str().unwrap().contains("GMT+5:45"), "{created}");
 
@@ -178,7 +178,7 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     desk.visit.browser.tell("Emulation.setScriptExecutionDisabled", json!({ "value": true }));
     desk.visit.go("/admin/email-queue?show=failed");
     assert!(desk.visit.text("td.when").contains("none"));
-    assert!(desk.visit.text("td[data-label=Created]").ends_with("UTC"));
+    assert!(desk.visit.text("td[data-label=Accepted]").ends_with("UTC"));
     desk.visit.confirm(&format!("/admin/messages/{letter}/dismiss"));
     assert!(desk.visit.text("[role=status]").starts_with("Dismissed"));
     assert_eq!(desk.server.get("/api/admin/dashboard").json["failedEmailCount"], 0);
@@ -337,7 +337,7 @@ fn many_messages_are_found_looked_at_and_done_at_once_in_a_browser() {
     }
     assert_eq!((desk.arrived("A letter that came back"), desk.arrived("Another letter")), (1, 1));
     desk.visit.go("/admin/dead-letters");
-    assert_eq!(desk.visit.text(".empty h2"), "Nothing was given up");
+    assert_eq!(desk.visit.text(".empty h2"), "Nothing is dead");
     desk.visit.is_content();
 }
 

@@ -20,13 +20,15 @@ use redeliver_transports::rabbitmq::Broker;
 use redeliver_transports::rabbitmq::amqp::method::{Method, flags};
 use redeliver_transports::rabbitmq::amqp::table::Table;
 use redeliver_transports::rabbitmq::amqp::wire::Short;
-use redeliver_transports::rabbitmq::amqp::{Connection, Delivery, Options};
+use redeliver_transports::rabbitmq::amqp::{Connection, Delivery, Flow, Options};
 use serde_json::Value;
 use story::server::{Place, Server};
 use story::{breathe, until};
 
 const SEND: &str = "email.dispatcher.send";
 const DEAD: &str = "email.dispatcher.dead";
+/// As much as there is.
+const FLOW: Flow = Flow { prefetch: 1_000, in_hand_bytes_max: usize::MAX };
 /// Mails that are due.
 const DUE: usize = 10_000;
 /// Mails whose tries are used up.
@@ -100,7 +102,7 @@ async fn declare(connection: &Connection, queue: &str, flags: u8) -> u32 {
 async fn drain(connection: &Connection, queue: &str) -> Vec<Delivery> {
     let count = declare(connection, queue, flags::PASSIVE).await as usize;
     let channel = connection.channel().await.unwrap();
-    let mut coming = channel.consume(&Short::new(queue).unwrap(), 1_000).await.unwrap();
+    let mut coming = channel.consume(&Short::new(queue).unwrap(), FLOW).await.unwrap();
     let mut all = Vec::new();
     while all.len() < count {
         let next = tokio::time::timeout(STUCK, coming.recv()).await.expect("the queue has more").unwrap();

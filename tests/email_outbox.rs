@@ -53,8 +53,7 @@ fn an_outage_and_a_recovery(mut peer: impl Peer) {
     server.pass(600);
     assert_eq!(peer.mails().len(), 3, "once each");
     for id in &ids {
-        let message = server.message(id);
-        assert!(message["status"] == "delivered" || message["status"] == 404, "{message}");
+        assert_eq!(server.message(id)["status"], 404, "what has gone out is not kept");
     }
     for got in mails {
         assert_eq!(got.to.len(), 2, "the blind copy is in the envelope");
@@ -85,6 +84,32 @@ fn mails_survive_an_outage_of_a_server_of_somebody_elses_make() {
 #[test]
 fn mails_survive_an_outage_of_the_sink() {
     an_outage_and_a_recovery(Sink::new());
+}
+
+#[test]
+fn without_a_mail_server_mails_wait_and_say_so_and_go_out_once_there_is_one() {
+    let place = Place::profile("email-outbox").with_clock();
+    let server = place.serve();
+    let answer = server.send_and_wait(&mail("early"));
+    assert_eq!((answer.status, &answer.json["attempts"]), (202, &json!(0)), "{}", answer.json);
+    let explained = server.get(&format!("/v1/messages/{}/explain", id(&answer.json))).json;
+    let sentence = explained["sentence"].as_str().unwrap();
+    assert!(sentence.contains("no SMTP server is configured: set SMTP_URL"), "{explained}");
+    server.pass(600);
+    let outbox = server.get("/api/admin/outbox").json;
+    assert_eq!((&outbox[0]["attempts"], &outbox[0]["maxAttempts"]), (&json!(0), &json!(5)), "{outbox}");
+    server.stop();
+
+    let peer = Sink::new();
+    peer.tell("defer");
+    let server = place.variable("SMTP_URL", &peer.url()).serve();
+    server.pass(31);
+    let outbox = server.get("/api/admin/outbox").json;
+    assert_eq!((&outbox[0]["attempts"], &outbox[0]["maxAttempts"]), (&json!(1), &json!(5)), "{outbox}");
+    peer.tell("accept");
+    server.pass(31);
+    assert_eq!(peer.wait_for(1).len(), 1);
+    server.stop();
 }
 
 fn refused_deferred_and_greylisted(peer: impl Peer) {

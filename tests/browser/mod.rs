@@ -44,7 +44,7 @@ const NAMELESS: &str = r#"[...document.querySelectorAll("a, button, summary, inp
   .map((e) => e.outerHTML.slice(0, 80))"#;
 
 /// The pages of which the docs have pictures.
-const KEPT: [&str; 16] = [
+const KEPT: [&str; 17] = [
     "login",
     "overview",
     "queue",
@@ -56,6 +56,7 @@ const KEPT: [&str; 16] = [
     "dead-letters",
     "bulk-plan",
     "bulk",
+    "bulks",
     "campaigns",
     "campaign",
     "routes",
@@ -149,16 +150,25 @@ impl Visit {
 
     /// Looks at the page as a reader of each kind, keeps the pictures, and finds nothing wrong with any of them.
     pub fn look(&mut self, name: &str) {
-        for (view, scheme, width) in
-            [("light", "light", 1280), ("dark", "dark", 1280), ("phone", "light", 390)]
-        {
+        for (view, scheme, width) in [
+            ("light", "light", 1280),
+            ("dark", "dark", 1280),
+            ("tablet", "light", 768),
+            ("phone", "light", 390),
+        ] {
             let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
             self.browser.tell("Emulation.setEmulatedMedia", json!({ "features": features }));
             let screen =
                 json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500 });
             self.browser.tell("Emulation.setDeviceMetricsOverride", screen);
+            // A frame that is out of sight is not painted.
+            let high = self.browser.ask("Math.max(800, document.documentElement.scrollHeight)");
+            let screen =
+                json!({ "width": width, "height": high, "deviceScaleFactor": 1, "mobile": width < 500 });
+            self.browser.tell("Emulation.setDeviceMetricsOverride", screen);
             // A colour that is on its way is not there yet.
-            self.browser.ask("Promise.all(document.getAnimations().map((a) => a.finished)).then(() => 0)");
+            self.browser
+                .ask("Promise.allSettled(document.getAnimations().map((a) => a.finished)).then(() => 0)");
             assert_eq!(self.browser.ask(PALE), json!([]), "too pale on {name}, {view}");
             assert_eq!(self.browser.ask(NAMELESS), json!([]), "without a name on {name}, {view}");
             let too_wide = self.browser.ask("document.documentElement.scrollWidth - innerWidth");
@@ -179,7 +189,7 @@ impl Visit {
     /// Keeps a small picture for the docs, where `make screenshots` says that it is wanted.
     fn keep(&mut self, name: &str, view: &str) {
         let Some(place) = std::env::var_os("REDELIVER_SCREENSHOTS") else { return };
-        if !KEPT.contains(&name) {
+        if !KEPT.contains(&name) || view == "tablet" {
             return;
         }
         let bytes = self.shot(json!({ "format": "webp", "quality": 70, "captureBeyondViewport": true }));

@@ -1,48 +1,64 @@
-//! The first minute of somebody new, who has run `make run`, opens the page and reads nothing.
+//! The first minute of somebody new, who has run `make run`: opens the page and reads nothing, or reads, and says what is
+//! written there.
 
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use redeliver_servers::free_port;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::browser::Visit;
-use crate::story::root;
+use crate::story::{root, until_some_within};
+
+/// What somebody new is told to expect within.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// `scripts/run`, which is what `make run` runs, until it goes out of scope.
-struct Run(Child);
+struct Run {
+    child: Child,
+    /// What it has told.
+    told: String,
+    _dir: tempfile::TempDir,
+}
+
+impl Run {
+    fn begin() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let child = Command::new(root().join("scripts/run"))
+            .env("REDELIVER", Path::new(env!("CARGO_BIN_EXE_redeliver")))
+            .env("RUN_DIR", dir.path())
+            .env("HTTP_PORT", free_port().to_string())
+            .env("SINK_PORT", free_port().to_string())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut run = Self { child: child.unwrap(), told: String::new(), _dir: dir };
+        let mut said = run.child.stdout.take().unwrap();
+        let mut bytes = [0; 4_096];
+        while !run.told.contains("Ctrl-C ends everything") {
+            let len = said.read(&mut bytes).unwrap();
+            assert!(len > 0, "it ended: {}", run.told);
+            run.told.push_str(&String::from_utf8_lossy(&bytes[..len]));
+        }
+        run
+    }
+}
 
 impl Drop for Run {
     fn drop(&mut self) {
         // It ends what it has begun.
-        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
-        let _ = self.0.wait();
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let _ = self.child.wait();
     }
 }
 
 #[test]
 fn somebody_new_sees_in_a_minute_that_a_mail_fails_is_tried_again_and_why() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = Command::new(root().join("scripts/run"))
-        .env("REDELIVER", Path::new(env!("CARGO_BIN_EXE_redeliver")))
-        .env("RUN_DIR", dir.path())
-        .env("HTTP_PORT", free_port().to_string())
-        .env("SINK_PORT", free_port().to_string())
-        .stdout(Stdio::piped())
-        .spawn();
-    let mut run = Run(run.unwrap());
-    let mut said = run.0.stdout.take().unwrap();
-    let mut told = String::new();
-    let mut bytes = [0; 4_096];
-    while !told.contains("Ctrl-C ends everything") {
-        let len = said.read(&mut bytes).unwrap();
-        assert!(len > 0, "it ended: {told}");
-        told.push_str(&String::from_utf8_lossy(&bytes[..len]));
-    }
+    let run = Run::begin();
     // The first thing that it says is where to go, and with what.
     let (page, rest) =
-        told.trim_start().strip_prefix("Open ").unwrap().split_once(" and log in with the key ").unwrap();
+        run.told.trim_start().strip_prefix("Open ").unwrap().split_once(" and log in with the key ").unwrap();
     let key = rest.split_whitespace().next().unwrap();
     let mut visit = Visit::begin(page.strip_suffix("/admin").unwrap());
     visit.log_in(key);
@@ -64,4 +80,21 @@ fn somebody_new_sees_in_a_minute_that_a_mail_fails_is_tried_again_and_why() {
     // And without anybody's doing, the next try comes.
     visit.until("document.querySelectorAll('.timeline li.warning').length >= 2");
     visit.is_content();
+}
+
+#[test]
+fn somebody_new_who_says_what_is_written_there_sees_a_mail_arrive_within_a_minute() {
+    let run = Run::begin();
+    // What is to be said is indented; the first step ends where the second begins.
+    let (first_step, _) = run.told.split_once("2. ").unwrap();
+    let commands: String =
+        first_step.lines().filter(|line| line.starts_with("  ")).map(|line| format!("{line}\n")).collect();
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(&commands).current_dir(root()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut saying = shell.spawn().unwrap();
+    until_some_within(MINUTE, "everything is said", || saying.try_wait().unwrap());
+    let said = saying.wait_with_output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    assert!(said.status.success(), "{commands}\n{err}");
+    assert!(out.contains("\"status\":\"delivered\"") && out.contains("ada@example.org"), "{out}{err}");
 }

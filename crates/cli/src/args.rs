@@ -19,9 +19,9 @@ use crate::config::{StoreUrl, profiles};
 pub use campaign::{CampaignArgs, CampaignCommand};
 pub use keys::KeysCommand;
 pub use messages::{
-    ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, CountArgs, EditArgs, ExplainArgs, ExportArgs,
-    ImportArgs, InstancesArgs, ListArgs, ReportArgs, RouteArgs, RoutesCommand, SenderArgs, SendersCommand,
-    ShowArgs, StatsArgs, TailArgs,
+    ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, CountArgs, DestinationArgs, DestinationsCommand,
+    EditArgs, ExplainArgs, ExportArgs, ImportArgs, InstancesArgs, ListArgs, ReportArgs, RouteArgs,
+    RoutesCommand, SenderArgs, SendersCommand, ShowArgs, StatsArgs, TailArgs,
 };
 pub use reach::{FilterArgs, OutputArgs, ReachArgs};
 pub use send::{AboutArgs, MailArgs, SendArgs};
@@ -68,19 +68,22 @@ pub enum Command {
     Tail(TailArgs),
     /// Have the messages of a file accepted; run it again after it was cut short: a key is accepted once
     Import(ImportArgs),
-    /// Write out messages and all that they carry, as import takes them; without --status, those that are delivered or
-    /// cancelled are left out, because importing them would send them again
+    /// Write out messages and all that they carry, as import takes them; without --status, those that are delivered,
+    /// cancelled or dead are left out, and so are recipients who have their mail
     Export(ExportArgs),
     /// List, pause and resume routes
     #[command(subcommand)]
     Routes(RoutesCommand),
+    /// List destinations where nothing gets through, stop them, and let them go again
+    #[command(subcommand)]
+    Destinations(DestinationsCommand),
     /// Make campaigns, enrol prospects, launch and stop them
     #[command(subcommand)]
     Campaign(CampaignCommand),
     /// Whom a workspace writes to no more: list, add, remove, import
     #[command(subcommand)]
     Suppressions(SuppressionsCommand),
-    /// Stop whoever mails come from, and let them go again
+    /// List whoever is stopped of those that mails come from, stop them, and let them go again
     #[command(subcommand)]
     Senders(SendersCommand),
     /// Count the messages of each route, or show what was done in the last minutes
@@ -307,7 +310,7 @@ mod tests {
     }
 
     /// The command that does what each call of the API does. Some do what several calls do.
-    const TWINS: [(&str, &str); 50] = [
+    const TWINS: [(&str, &str); 54] = [
         ("GET /v1/messages", "list"),
         ("POST /v1/messages", "send"),
         ("GET /v1/messages/{id}", "show"),
@@ -323,6 +326,9 @@ mod tests {
         ("GET /v1/routes", "routes list"),
         ("POST /v1/routes/{name}/pause", "routes pause"),
         ("POST /v1/routes/{name}/resume", "routes resume"),
+        ("GET /v1/destinations", "destinations list"),
+        ("POST /v1/destinations/{destination}/pause", "destinations pause"),
+        ("POST /v1/destinations/{destination}/resume", "destinations resume"),
         ("GET /v1/campaigns", "campaign list"),
         ("POST /v1/campaigns", "campaign create"),
         ("GET /v1/campaigns/{campaign}", "campaign show"),
@@ -341,6 +347,7 @@ mod tests {
         ("GET /v1/suppressions", "suppressions list"),
         ("POST /v1/suppressions", "suppressions add"),
         ("DELETE /v1/suppressions/{address}", "suppressions remove"),
+        ("GET /v1/senders", "senders list"),
         ("POST /v1/senders/{sender}/pause", "senders pause"),
         ("POST /v1/senders/{sender}/resume", "senders resume"),
         ("GET /v1/stats", "stats"),

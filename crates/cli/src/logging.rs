@@ -75,7 +75,8 @@ mod tests {
 
     /// Whether a span is made while this is set up, with every line that there is.
     fn makes_spans(endpoint: Option<&str>) -> bool {
-        let config = TelemetryConfig { otlp_endpoint: endpoint.map(str::to_owned) };
+        let config =
+            TelemetryConfig { otlp_endpoint: endpoint.map(str::to_owned), ..TelemetryConfig::default() };
         let spans = traces::open(&config).unwrap().map(|(spans, _)| spans);
         let log = LogConfig { filter: "trace".to_owned(), ..LogConfig::default() };
         tracing::subscriber::with_default(subscriber(&log, spans), || {

@@ -195,7 +195,10 @@ pub fn intakes(config: &Config, engine: &Engine) -> anyhow::Result<Vec<(Name, Ar
             let (name, own, clock) = (name.clone(), &**own, Arc::clone(clock));
             let intake = match own.takes {
                 KafkaTakes::Messages => KafkaIntake::new(name.clone(), own.clone(), bring, clock),
-                KafkaTakes::Reports => KafkaIntake::new(name.clone(), own.clone(), Hear::new(bring), clock),
+                KafkaTakes::Reports => {
+                    let hear = Hear::new(bring, own.workspace.clone());
+                    KafkaIntake::new(name.clone(), own.clone(), hear, clock)
+                }
             };
             let intake = intake.map_err(|wrong| anyhow!("intake {name}: {wrong}"))?;
             Ok((name, Arc::new(intake) as Arc<dyn Intake>))
@@ -250,16 +253,14 @@ pub async fn wire_senders(
     stop: &Stop,
 ) -> anyhow::Result<(Arc<Engine>, Arc<dyn Access>, Vec<Sending>)> {
     let opened = open_store(&config.store, Role::Client).await?;
-    let engine = engine(config, &opened, Arc::clone(&observer), clock.clone()).await?;
+    let engine = engine(config, &opened, observer, clock.clone()).await?;
     let mut senders = Vec::new();
     for table in tables(config, &opened, clock.is_some()).await? {
         let name = table.mapping().name.clone();
         let wrong = |why: String| anyhow!("table {name}: {why}");
         if table.mapping().mail.is_some() {
             table.check_mails().await.map_err(|error| wrong(format!("its mails cannot be read: {error}")))?;
-            let route =
-                engine.route(&table.mapping().route).ok_or_else(|| wrong("it has no route".to_owned()))?;
-            senders.push(sending(config, table, route, (engine.clock(), &observer), stop).map_err(wrong)?);
+            senders.push(sending(config, table, &engine, stop).map_err(wrong)?);
         }
     }
     if senders.is_empty() {
@@ -270,14 +271,10 @@ pub async fn wire_senders(
     Ok((engine, opened.access, senders))
 }
 
-fn sending(
-    config: &Config,
-    table: TableStore,
-    route: &redeliver_core::Route,
-    (clock, observer): (&Arc<dyn Clock>, &Arc<dyn Observer>),
-    stop: &Stop,
-) -> Result<Sending, String> {
+fn sending(config: &Config, table: TableStore, engine: &Arc<Engine>, stop: &Stop) -> Result<Sending, String> {
     let name = table.mapping().name.clone();
+    let clock = engine.clock();
+    let route = engine.route(&table.mapping().route).ok_or("it has no route")?;
     let mail = config.tables.get(&name).map(|table| table.mail.clone()).unwrap_or_default();
     let by = config.transports.get(&mail.transport);
     let by = by.ok_or_else(|| format!("mail.transport names no transport \"{}\"", mail.transport))?;
@@ -303,8 +300,8 @@ fn sending(
     };
     let intake = RabbitmqIntake::new(name.clone(), intake, Arc::clone(clock))?;
     let pace = Pace { lease: mail.lease, send_timeout: mail.send_timeout };
-    let told = (Arc::clone(clock), Arc::clone(observer));
-    let sender = Sender::new(Arc::new(table), by, route.clone(), told, pace, stop.clone());
+    let sender = Sender::new(Arc::clone(engine), &route.name, (Arc::new(table), by), pace, stop.clone());
+    let sender = sender.ok_or_else(|| format!("there is no route {}", route.name))?;
     Ok(Sending { name, intake: Arc::new(intake), sender: Arc::new(sender) })
 }
 

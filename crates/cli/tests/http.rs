@@ -79,6 +79,30 @@ fn without_a_key_only_health_answers_and_a_key_that_is_made_beside_it_works_at_o
 }
 
 #[test]
+fn keys_are_made_listed_and_revoked_over_the_network_too_and_in_a_store_that_is_named() {
+    let place = Place::new(ROUTE).with_variable("REDELIVER_ADMIN_KEY", "0123456789abcdef");
+    let server = place.serve();
+    let url = server.url();
+    let far = place.with_variable("REDELIVER_KEY", "0123456789abcdef");
+    let made = far.run(&format!("keys create --name ada --role viewer --workspace acme --url {url}"));
+    assert_eq!((made.code, made.err.as_str()), (Some(0), ""));
+    assert_eq!(ask(&server, "GET", "/v1/messages", made.out.trim(), "").0, 200);
+    let listed = |more: &str| -> serde_json::Value {
+        let said = far.run(&format!("keys list --json {more}"));
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        serde_json::from_str(&said.out).unwrap()
+    };
+    let keys = listed(&format!("--url {url}"));
+    assert_eq!((&keys[0]["name"], &keys[0]["workspace"]), (&"ada".into(), &"acme".into()));
+    assert_eq!(keys, listed("--store sqlite:store.db"), "it is the same store");
+    assert!(far.run(&format!("keys list --url {url}")).out.contains("acme"));
+    let revoke = format!("keys revoke {} --url {url}", keys[0]["id"].as_str().unwrap());
+    assert_eq!(far.run(&revoke).code, Some(0));
+    assert_eq!(far.run(&revoke).code, Some(1), "once");
+    assert_eq!(ask(&server, "GET", "/v1/messages", made.out.trim(), "").0, 401);
+}
+
+#[test]
 fn the_first_key_comes_from_the_environment_and_is_long() {
     let place = Place::new(ROUTE).with_variable("REDELIVER_ADMIN_KEY", "0123456789abcdef");
     let server = place.serve();

@@ -184,11 +184,13 @@ fn the_doctor_finds_a_good_database_well_and_changes_nothing() {
 fn the_doctor_sees_missing_indexes_orphans_and_messages_that_nobody_carries() {
     let database = PostgresServer::shared().database();
     let place = place(&database);
-    std::fs::write(place.path("two.json"), "{\"route\":\"orders\",\"payload\":1}\n".repeat(2)).unwrap();
+    let old = "{\"route\":\"orders\",\"payload\":1,\"due_at\":\"2026-01-01T00:00:00Z\"}\n";
+    std::fs::write(place.path("two.json"), old.repeat(2)).unwrap();
     ask(&place, "import two.json");
     let idle = place.run("doctor");
     assert_eq!(idle.code, Some(1), "{}", idle.out);
     assert!(found(&idle, "problem", "engine")[0].contains("2 messages due"), "{}", idle.out);
+    assert!(found(&idle, "warning", "due")[0].contains("on route orders"), "{}", idle.out);
     database.say("DROP INDEX redeliver.redeliver_ready");
     database.say("DELETE FROM redeliver.redeliver_contents WHERE id = (SELECT min(id::text)::uuid FROM redeliver.redeliver_contents)");
     let ill = place.run("doctor");

@@ -60,6 +60,12 @@ fn check_jittered(profile: &str, name: &str, lines: &[Line], max_attempts: u32) 
 }
 
 #[test]
+fn the_library_has_the_route_of_the_outbox_field_by_field() {
+    use redeliver::profile::{EMAIL_ROUTE, email_policy, email_route};
+    assert_eq!(email_route(email_policy()), loaded("email-outbox").config.routes[EMAIL_ROUTE].route);
+}
+
+#[test]
 fn the_dispatcher_has_eight_tries_over_its_table() {
     check(
         "email-dispatcher",

@@ -190,6 +190,13 @@ fn who_lives_is_told_and_what_they_did() {
     process::until("it is counted", || served.ask(&["stats", "--minutes"]).contains("delivered"));
     assert_eq!(served.ask(&["senders", "pause", "ada@example.org"]), "ada@example.org  paused\n");
     assert_eq!(served.ask(&["senders", "resume", "ada@example.org"]), "ada@example.org  running\n");
+    assert_eq!(served.ask(&["destinations", "pause", "smtp://mx:25"]), "smtp://mx:25  paused\n");
+    let listed = served.ask(&["destinations", "list"]);
+    assert!(listed.contains("smtp://mx:25") && listed.contains("when a person resumes it"), "{listed}");
+    assert_eq!(served.ask(&["destinations", "resume", "smtp://mx:25"]), "smtp://mx:25  running\n");
+    assert!(served.json(&["destinations", "list", "--json"]).is_empty());
+    assert_eq!(served.tell(&["destinations", "resume", "mx"], "").code, Some(1));
+    assert!(served.json(&["senders", "list", "--json"]).is_empty());
     assert!(
         served.ask(&["campaign", "quotas", "--date", "2026-12-01"]).starts_with("2026-12-01 of default\n")
     );
@@ -356,4 +363,60 @@ fn what_was_given_up_is_grouped_and_dismissed_together_and_deeds_are_told() {
         let said = face.tell(&["bulk", "stop", "nonsense"], "");
         assert_eq!((said.err.as_str(), said.code), ("redeliver: there is no such bulk operation\n", Some(1)));
     }
+}
+
+#[test]
+fn a_campaign_is_made_filled_looked_at_launched_and_ended_by_the_command_line() {
+    let config = ROUTES.replacen("policy = \"quick\"", "policy = \"quick\"\nkey_retention = \"forever\"", 1);
+    let face = Face::served(&config);
+    let file = |name: &str, text: &str| {
+        let path = face.place.path(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let campaign = json!({ "name": "Spring", "sequence_id": "s", "route": "email", "from": "ada@example.org", "start_at": "2099-03-02T00:00:00Z",
+        "steps": [ { "order": 1, "subject": "Hi {{ first_name }}", "text": "Hello" }, { "order": 2, "delay_days": 2, "subject": "Again", "text": "Hello" } ] });
+    let settings = file("settings.json", r#"{ "zone": "Europe/Paris", "daily_quota": 2 }"#);
+    assert!(face.ask(&["campaign", "settings", &settings]).contains("Europe/Paris"));
+    let made = face.ask(&["campaign", "create", &file("spring.json", &campaign.to_string())]);
+    let id = made.trim();
+    let people = "id,email,first_name\np-1,p1@example.org,Ada\np:2,nobody,Bob\np-3,p3@example.org,\n";
+    let imported = face.tell(&["campaign", "import", id, &file("people.csv", people)], "");
+    assert_eq!(imported.code, Some(1), "{}", imported.err);
+    for line in ["line 3: id", "line 3: email", "2 prospects enrolled, 1 refused"] {
+        assert!(imported.err.contains(line), "{line}: {}", imported.err);
+    }
+    assert!(face.ask(&["campaign", "list"]).contains("draft"));
+    assert!(face.ask(&["campaign", "forecast", id]).contains("4 mails"));
+    let launched = face.tell(&["campaign", "launch", id], "");
+    assert!(launched.code == Some(1) && launched.err.contains("prospect p-3: step 1"), "{}", launched.err);
+    let shown = face.tell(&["campaign", "show", id], "");
+    assert!(shown.err.contains("prospect p-3: step 1") && shown.out.contains("running"), "{}", shown.err);
+    let corrected = file("people.csv", "id,email,first_name\np-3,p3@example.org,Eve\n");
+    face.ask(&["campaign", "import", id, &corrected]);
+    assert!(face.tell(&["campaign", "launch", id], "").err.is_empty());
+    assert!(face.ask(&["campaign", "days", id]).contains("2099-03-02"));
+    let mails = face.json(&["campaign", "schedule", id, "--json"]);
+    assert_eq!((mails.len(), &mails[0]["key"]), (4, &json!("p-1:s:1")));
+    assert!(face.ask(&["campaign", "pause", id]).contains("paused"));
+    assert!(face.ask(&["campaign", "resume", id]).contains("running"));
+    assert_eq!(
+        face.ask(&["campaign", "stop", id, "p-1", "--reason", "unsubscribed"]),
+        "p-1  stopped: unsubscribed\n"
+    );
+    let statuses = face.json(&["campaign", "schedule", id, "--json"]);
+    assert!(statuses.iter().take(2).all(|mail| mail["status"] == "cancelled"), "{statuses:?}");
+    assert!(face.ask(&["campaign", "cancel", id]).contains("cancelled"));
+    assert_eq!(face.tell(&["campaign", "launch", id], "").code, Some(1), "it is ended");
+    let listed = face.ask(&["suppressions", "list"]);
+    assert!(listed.contains("p1@example.org") && listed.contains("unsubscribed"), "{listed}");
+    let added = face.tell(&["suppressions", "add", "x@example.org", "p1@example.org"], "").err;
+    assert!(added.contains("1 address added, 1 known already"), "{added}");
+    let exported: String =
+        face.json(&["suppressions", "list", "--json"]).iter().map(|one| format!("{one}\n")).collect();
+    face.ask(&["suppressions", "remove", "x@example.org"]);
+    assert!(!face.ask(&["suppressions", "list"]).contains("x@example.org"));
+    let brought = face.tell(&["suppressions", "import", &file("list.jsonl", &exported)], "");
+    assert_eq!(brought.code, Some(0), "what was listed can be brought back: {}", brought.err);
+    assert!(face.ask(&["suppressions", "list"]).contains("x@example.org"));
 }

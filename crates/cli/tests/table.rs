@@ -84,6 +84,22 @@ fn a_table_is_printed_made_and_checked() {
 }
 
 #[test]
+fn a_table_that_cannot_be_looked_at_is_not_called_good() {
+    let place = Place::new(CONFIG);
+    let said = place.run("table check");
+    assert_eq!((said.out.as_str(), said.code), ("", Some(1)));
+    assert!(said.err.contains("table email-log was not looked at"), "{}", said.err);
+}
+
+#[test]
+fn a_table_that_no_route_carries_is_made_and_checked_all_the_same() {
+    let place = Place::new(&format!("{CONFIG}\n[tables.forgotten]\ntable = \"Forgotten\"\ntimes = \"ms\"\n"));
+    assert!(place.run("table init").out.contains("CREATE TABLE IF NOT EXISTS \"Forgotten\""));
+    assert_eq!(place.run("table init --apply").code, Some(0));
+    assert_eq!(place.run("table check").out, "ok: 2 tables\n");
+}
+
+#[test]
 fn rows_are_published_and_used_up_ones_die_with_a_letter() {
     let place = Place::new(CONFIG);
     place.run("table init --apply");

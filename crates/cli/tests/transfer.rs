@@ -116,6 +116,29 @@ fn what_is_over_is_exported_only_when_it_is_asked_for() {
 }
 
 #[test]
+fn what_was_given_up_comes_back_as_given_up_and_is_not_sent_again() {
+    let scripted = |step: &str| {
+        let config =
+            ROUTES.replace("kind = \"scripted\"", &format!("kind = \"scripted\"\nscript = [{step:?}]"));
+        config.replace("[routes.email]", "[routes.email]\non_lost = \"hold\"")
+    };
+    for step in ["refuse 550 gone", "lose"] {
+        let from = Face::served(&scripted(step));
+        let id = from.send(&json!({ "route": "email", "payload": 1 }));
+        from.until(&id, "dead");
+        assert_eq!(from.ask(&["export"]), "", "{step}: it is over");
+        let given_up = from.ask(&["export", "--status", "dead"]);
+        let to = Face::served(ROUTES);
+        assert_eq!(to.tell(&["import", "-"], &given_up).code, Some(0), "{step}");
+        let imported = to.json(&["list", "--json"]);
+        assert_eq!(imported[0]["status"], "dead", "{step}");
+        let id = imported[0]["id"].as_str().unwrap();
+        to.ask(&["retry", id]);
+        to.until(id, "delivered");
+    }
+}
+
+#[test]
 fn whoever_waits_hears_what_the_first_try_came_to() {
     let check = |script: &str, state: &'static str, trouble: &str, code: i32| {
         let config =

@@ -92,6 +92,7 @@ macro_rules! campaign_tests {
                 prospects_keep_the_order_in_which_they_came
                 a_prospect_is_enrolled_once
                 those_who_enrol_at_once_get_positions_without_gaps
+                a_prospect_is_corrected_in_its_place
                 a_prospect_is_stopped_once
                 a_dossier_has_what_is_needed_and_nothing_is_none
             }
@@ -108,6 +109,7 @@ macro_rules! campaign_tests {
                 what_was_reserved_is_counted_until_the_limit
                 what_a_campaign_sent_is_counted_day_by_day
                 a_full_one_counts_nothing_anywhere
+                a_look_for_room_counts_nothing
                 what_was_given_back_can_be_taken_again
                 a_sender_keeps_its_distance
                 a_ramp_up_counts_the_days_with_a_mail

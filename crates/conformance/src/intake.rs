@@ -46,6 +46,8 @@ macro_rules! intake_tests {
                 poison_is_set_aside_and_stops_nothing
                 nothing_but_poison_is_set_aside
                 each_answer_is_for_its_own_input
+                what_has_the_key_of_another_message_is_set_aside
+                what_the_sink_can_never_take_is_set_aside_and_stops_nothing
                 an_idle_intake_stops_promptly
                 an_intake_whose_sink_fails_stops_promptly
                 what_a_stop_leaves_behind_comes_with_the_next_run

@@ -4,6 +4,7 @@
 //! fail again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,12 @@ pub struct Bulk {
     pub done: u64,
     /// How many were no longer as they should be.
     pub skipped: u64,
+    /// How many there were to do when it began, once they have been counted.
+    #[serde(default)]
+    pub total: Option<Total>,
+    /// How long somebody has been at it, pauses left out.
+    #[serde(default)]
+    pub worked_ms: u64,
     /// Behind which message it goes on, or how many of those that were named are behind it.
     pub after: Option<Arc<str>>,
     /// The stage that it is in.
@@ -59,6 +66,15 @@ pub struct Bulk {
     pub created_at: Timestamp,
     /// When something happened last.
     pub updated_at: Timestamp,
+}
+
+/// How many messages there are to do.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Total {
+    /// As many as were counted.
+    pub count: u64,
+    /// Whether there may be more.
+    pub is_least: bool,
 }
 
 /// Which messages, as somebody asked for them.
@@ -173,6 +189,24 @@ impl Bulk {
         }
     }
 
+    /// How many are left, as far as they were counted; none once it has ended.
+    pub fn left(&self) -> Option<u64> {
+        let left = self.total?.count.saturating_sub(self.done);
+        Some(if self.standing.has_ended() { 0 } else { left })
+    }
+
+    /// How many it has done in a second so far; unknown in the first second.
+    pub fn pace_per_s(&self) -> Option<f64> {
+        (self.worked_ms >= 1_000).then(|| self.done as f64 * 1_000.0 / self.worked_ms as f64)
+    }
+
+    /// Puts down that it is now, and that somebody was at it since the last time: not longer than a worker may be silent.
+    pub fn worked(&mut self, now: Timestamp, silent_max: Duration) {
+        let worked = now.since(self.updated_at).min(silent_max);
+        self.worked_ms += u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
+        self.updated_at = now;
+    }
+
     /// Whether what is wanted makes sense for a message as it stands. What died since it began may be what it has
     /// retried itself, before a crash.
     pub fn fits(&self, message: &Message) -> bool {
@@ -228,6 +262,54 @@ pub fn judge(fared: &[Fared]) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn bulk() -> Bulk {
+        let at = Timestamp::from_ms(0);
+        Bulk {
+            id: "b".into(),
+            version: 0,
+            actor: "ada".into(),
+            action: Action::Retry,
+            which: Which::default(),
+            rate_per_s: 50,
+            is_careful: false,
+            standing: Standing::Running,
+            why: None,
+            done: 0,
+            skipped: 0,
+            total: None,
+            worked_ms: 0,
+            after: None,
+            stage: 0,
+            trial: Vec::new(),
+            held: None,
+            created_at: at,
+            updated_at: at,
+        }
+    }
+
+    #[test]
+    fn how_fast_it_goes_leaves_out_pauses_and_the_time_in_which_nobody_was_at_it() {
+        let (at, silent_max) = (|s: i64| Timestamp::from_ms(s * 1_000), Duration::from_secs(10));
+        let mut bulk = bulk();
+        assert_eq!(bulk.pace_per_s(), None);
+        bulk.done = 80;
+        bulk.worked(at(4), silent_max);
+        assert_eq!(bulk.pace_per_s(), Some(20.0));
+        let mut resumed = bulk.told("pause", at(4)).unwrap().told("resume", at(1_000)).unwrap();
+        resumed.worked(at(1_001), silent_max);
+        assert_eq!(resumed.worked_ms, 5_000);
+        resumed.worked(at(9_000), silent_max);
+        assert_eq!(resumed.worked_ms, 15_000, "whoever was at it had vanished");
+    }
+
+    #[test]
+    fn what_was_written_before_there_was_a_total_is_read() {
+        let mut written = serde_json::to_value(bulk()).unwrap();
+        let fields = written.as_object_mut().unwrap();
+        assert!(fields.remove("total").is_some() && fields.remove("worked_ms").is_some());
+        assert_eq!(serde_json::from_value::<Bulk>(written).unwrap(), bulk());
+    }
 
     #[test]
     fn a_stage_stops_everything_once_more_than_a_fifth_failed_again() {

@@ -24,7 +24,7 @@ pub use definition::{Campaign, DELAY_DAYS_MAX, Prospect, STEPS_MAX, Step};
 pub use follow::{Follows, follows};
 pub use forecast::{Forecast, StepForecast, forecast};
 pub use key::{BadKey, ID_BYTES_MAX, StepKey};
-pub use ledger::{Ledger, LimitName, Other};
+pub use ledger::{Ledger, LimitName, Other, Unplanned};
 pub use life::{CampaignAction, CampaignState, NotNow};
 pub use mail::{MailOf, STEP_TYPE};
 pub use plan::{Enrolled, NoRoom, PLAN_DAYS_MAX, Plan, Planner, Scheduled};

@@ -53,14 +53,50 @@ impl Table {
         row.map_or(Meaning::Failed(Blame::Message), |(_, meaning)| *meaning)
     }
 
-    /// The outcome of a failure with this code.
+    /// Whether a code is listed.
+    fn has(&self, code: &str) -> bool {
+        self.rows.iter().any(|(known, _)| known.eq_ignore_ascii_case(code))
+    }
+
+    /// What a failure comes to that somebody else has seen and tells with this code. A login that is no good is refused, too: it
+    /// is not ours to be tried again.
     pub fn outcome(&self, failure: Failure) -> Outcome {
         match failure.code.as_deref().map_or(Meaning::Failed(failure.blame), |code| self.meaning(code)) {
-            Meaning::Failed(blame) => Outcome::Failed(failure.blaming(blame)),
-            Meaning::Refused => Outcome::Refused(failure),
-            Meaning::LoginRefused => Outcome::Failed(failure.blaming(Blame::Credential)),
+            Meaning::Failed(_) => Outcome::Failed(failure),
+            Meaning::Refused | Meaning::LoginRefused => Outcome::Refused(failure),
         }
     }
+}
+
+/// The same outcome with one of the codes of [`Table::common`], whatever number a mail server said: its words keep that.
+pub fn in_common_codes(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Failed(failure) => {
+            let meaning = match failure.blame {
+                Blame::Credential => Meaning::LoginRefused,
+                blame => Meaning::Failed(blame),
+            };
+            Outcome::Failed(with_common_code(failure, meaning))
+        }
+        Outcome::Refused(failure) => Outcome::Refused(with_common_code(failure, Meaning::Refused)),
+        other => other,
+    }
+}
+
+fn with_common_code(failure: Failure, meaning: Meaning) -> Failure {
+    let said = failure.code.as_deref().unwrap_or_default();
+    let reply = said.parse::<u16>().ok().filter(|reply| (400..600).contains(reply));
+    let code = match (reply, meaning) {
+        (Some(reply), _) => code_of_reply(meaning, reply, enhanced_in(&failure.text)),
+        (None, _) if Table::common().has(said) => return failure,
+        (None, Meaning::LoginRefused) => "AUTH_REVOKED",
+        (None, Meaning::Failed(Blame::Connection)) => "SERVICE_UNAVAILABLE",
+        (None, Meaning::Failed(Blame::Throttle)) => "RATE_LIMIT_EXCEEDED",
+        // Words of our own, such as for a mail that can't be written.
+        (None, Meaning::Failed(_) | Meaning::Refused) => return failure,
+    };
+    let text = Failure::new(failure.said()).text;
+    Failure { text, ..failure }.with_code(code)
 }
 
 /// What a mail server's reply is called among the codes of [`Table::common`], given what it was found to mean.
@@ -190,9 +226,57 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_without_a_code_keeps_its_blame() {
-        let outcome = Table::common().outcome(Failure::new("no route to host").blaming(Blame::Connection));
-        let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
-        assert_eq!(failure.blame, Blame::Connection);
+    fn what_is_told_with_a_code_is_refused_or_tried_again_by_it() {
+        let outcome = |code: Option<&str>| {
+            let failure = Failure::new("no");
+            Table::common().outcome(match code {
+                Some(code) => failure.with_code(code),
+                None => failure,
+            })
+        };
+        for code in
+            ["INVALID_RECIPIENT", "AUTH_REVOKED", "TOKEN_EXPIRED", "MAIL_HARD_BOUNCE", "PERMISSION_DENIED"]
+        {
+            assert!(matches!(outcome(Some(code)), Outcome::Refused(_)), "{code}");
+        }
+        for code in [Some("ETIMEDOUT"), Some("RATE_LIMIT_EXCEEDED"), Some("SOMETHING_NEW"), Some("550"), None]
+        {
+            assert!(matches!(outcome(code), Outcome::Failed(_)), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_mail_servers_number_becomes_a_code_and_its_words_stay() {
+        let named = |outcome| match in_common_codes(outcome) {
+            Outcome::Failed(failure) | Outcome::Refused(failure) => {
+                (failure.code.unwrap().to_string(), failure.text.to_string())
+            }
+            other => panic!("{other:?}"),
+        };
+        let failure = |code: &str, text: &str| Failure::new(text).with_code(code);
+        for (outcome, code, text) in [
+            (
+                Outcome::Refused(failure("550", "RCPT: 550 5.1.1 no such user")),
+                "INVALID_RECIPIENT",
+                "RCPT: 550 5.1.1 no such user",
+            ),
+            (Outcome::Refused(failure("554", "spam")), "MAIL_HARD_BOUNCE", "554 spam"),
+            (Outcome::Failed(failure("451", "RCPT: 451 later")), "TEMPORARY_FAILURE", "RCPT: 451 later"),
+            (
+                Outcome::Failed(failure("421", "421 4.7.0 slow down").blaming(Blame::Throttle)),
+                "RATE_LIMIT_EXCEEDED",
+                "421 4.7.0 slow down",
+            ),
+            (
+                Outcome::Failed(failure("535", "AUTH: 535 5.7.8 no").blaming(Blame::Credential)),
+                "AUTH_REVOKED",
+                "AUTH: 535 5.7.8 no",
+            ),
+            (Outcome::Failed(failure("ETIMEDOUT", "x").blaming(Blame::Connection)), "ETIMEDOUT", "x"),
+            (Outcome::Failed(failure("TLS", "x").blaming(Blame::Connection)), "SERVICE_UNAVAILABLE", "TLS x"),
+            (Outcome::Refused(failure("INVALID_MAIL", "x")), "INVALID_MAIL", "x"),
+        ] {
+            assert_eq!(named(outcome), (code.to_owned(), text.to_owned()));
+        }
     }
 }

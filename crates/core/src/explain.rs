@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::breaker::BreakerState;
 use crate::content::Content;
 use crate::gate::{Closed, GateKey, GateRecord, Verdict, on_the_way};
 use crate::message::{DeadReason, Message, State};
 use crate::outcome::Until;
 use crate::route::{OnLost, Route};
-use crate::time::{Timestamp, show_span};
+use crate::time::{Timestamp, tell_span};
 
 /// Why a message is where it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +25,8 @@ pub struct Explanation {
 /// One gate, as it concerns one message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateView {
-    /// Which gate: a gate's key, `due`, `expiry`, `transport`, or the name of one of the route's own.
+    /// Which gate: a gate's key, `due`, `transport`, the name of one of the route's own; or, before a mail of a campaign,
+    /// `campaign`, `prospect`, `suppression`, `step`, `window`, `spacing` and `quota`.
     pub gate: Arc<str>,
     /// Whether it lets the message pass now.
     pub open: bool,
@@ -34,6 +36,8 @@ pub struct GateView {
     pub until: Option<Timestamp>,
     /// Why it is closed.
     pub reason: Option<Arc<str>>,
+    /// The same as a part of a sentence, with when it opens.
+    clause: Option<String>,
 }
 
 /// The way that a message would go.
@@ -50,17 +54,44 @@ pub struct Way<'a> {
 }
 
 impl GateView {
+    /// A gate that is open.
+    pub fn open(gate: &str) -> Self {
+        Self { gate: gate.into(), open: true, since: None, until: None, reason: None, clause: None }
+    }
+
+    /// A gate that is closed, until when if that is known, and why.
+    pub fn closed(gate: &str, until: Option<Timestamp>, reason: impl Into<Arc<str>>) -> Self {
+        let reason = reason.into();
+        let clause = match until {
+            Some(until) => format!("{reason}: not before {until}"),
+            None => reason.to_string(),
+        };
+        let (reason, clause) = (Some(reason), Some(clause));
+        Self { gate: gate.into(), open: false, since: None, until, reason, clause }
+    }
+
     /// One of a route's own gates, by what it is known to say.
     pub fn of(name: &str, verdict: Option<Verdict>, now: Timestamp) -> Self {
-        let (until, reason) = match verdict {
-            None | Some(Verdict::Pass) => (None, None),
-            Some(Verdict::Defer { until: Until::At(at), .. }) if at <= now => (None, None),
-            Some(Verdict::Defer { until: Until::At(at), reason }) => (Some(at), Some(reason)),
-            Some(Verdict::Defer { until: Until::Opens(_), reason }) => (None, Some(reason)),
-            Some(Verdict::Skip { reason }) => (None, Some(reason)),
-            Some(Verdict::Refuse(failure)) => (None, Some(failure.text)),
-        };
-        Self { gate: name.into(), open: reason.is_none(), since: None, until, reason }
+        match verdict {
+            None | Some(Verdict::Pass) => Self::open(name),
+            Some(Verdict::Defer { until: Until::At(at), .. }) if at <= now => Self::open(name),
+            Some(Verdict::Defer { until: Until::At(at), reason }) => Self::closed(name, Some(at), reason),
+            Some(Verdict::Defer { until: Until::Opens(_), reason }) => Self::closed(name, None, reason),
+            Some(Verdict::Skip { reason }) => Self::closed(name, None, reason),
+            Some(Verdict::Refuse(failure)) => Self::closed(name, None, failure.text),
+        }
+    }
+
+    /// One that the whole fleet shares, and that lets nothing through.
+    fn shared(record: &GateRecord) -> Self {
+        Self {
+            gate: record.key.as_str().into(),
+            open: false,
+            since: Some(record.since),
+            until: ends_at(record),
+            reason: Some(record.reason.clone()),
+            clause: Some(words(record)),
+        }
     }
 }
 
@@ -76,7 +107,8 @@ pub fn explain(
         State::Waiting { .. } => views(message, content, way, closed, now),
         _ => Vec::new(),
     };
-    let shut: Vec<&GateView> = gates.iter().filter(|view| !view.open).collect();
+    let shut: Vec<&GateView> =
+        gates.iter().filter(|view| !view.open && !is_over_in_time(view, message)).collect();
     let earliest_at = match message.state {
         State::Waiting { .. } if shut.iter().all(|view| view.until.is_some()) && way.is_some() => {
             Some(shut.iter().filter_map(|view| view.until).fold(message.due_at.max(now), Timestamp::max))
@@ -102,12 +134,12 @@ fn views(
     now: Timestamp,
 ) -> Vec<GateView> {
     let is_due = message.due_at <= now;
-    let due = GateView {
-        gate: "due".into(),
-        open: is_due,
-        since: None,
-        until: (!is_due).then_some(message.due_at),
-        reason: (!is_due).then(|| waits_because(message).into()),
+    let due = match is_due {
+        true => GateView::open("due"),
+        false => GateView {
+            clause: Some(format!("it is due at {}", message.due_at)),
+            ..GateView::closed("due", Some(message.due_at), waits_because(message))
+        },
     };
     let mut views = vec![due];
     let parked_for = match &message.state {
@@ -125,35 +157,73 @@ fn views(
         keys.push(key.clone());
     }
     if let Some(lacks) = way.and_then(|way| way.lacks.clone()) {
-        let gate = "transport".into();
-        views.push(GateView { gate, open: false, since: None, until: None, reason: Some(lacks) });
+        views.push(GateView::closed("transport", None, lacks));
     }
     for key in keys {
-        let record = closed.iter().find(|record| record.key == key && is_shut(record, now));
-        let is_parked_here = parked_for == Some(&key);
-        views.push(GateView {
-            open: record.is_none() && !is_parked_here,
-            since: record.map(|record| record.since),
-            until: record.and_then(ends_at),
-            reason: match record {
-                Some(record) => Some(record.reason.clone()),
-                None => is_parked_here.then(|| "it is let go with others, a few at a time".into()),
-            },
-            gate: key.as_str().into(),
+        let record = closed.iter().find(|record| record.key == key && record.is_shut(now));
+        views.push(match record {
+            Some(record) => GateView::shared(record),
+            None if parked_for == Some(&key) => GateView::closed(key.as_str(), None, released(&key)),
+            None => GateView::open(key.as_str()),
         });
     }
     views.extend(way.into_iter().flat_map(|way| way.own.iter().cloned()));
     views
 }
 
-fn is_shut(record: &GateRecord, now: Timestamp) -> bool {
-    ends_at(record).is_none_or(|until| until > now)
+/// Whether a gate is closed now and open before a message that keeps its first time comes to it: nobody waits for that.
+fn is_over_in_time(view: &GateView, message: &Message) -> bool {
+    let is_as_planned = message.attempts == 0 && message.due_at == message.scheduled_for;
+    &*view.gate != "due" && is_as_planned && view.until.is_some_and(|until| until <= message.due_at)
 }
 
 fn ends_at(record: &GateRecord) -> Option<Timestamp> {
     match record.closed {
         Closed::Throttled(until) => Some(until),
-        Closed::Paused | Closed::Held { .. } | Closed::Breaker(_) => None,
+        Closed::Paused | Closed::Suppressed | Closed::Held { .. } | Closed::Breaker(_) => None,
+    }
+}
+
+/// What a closed gate means for whoever waits before it, and who opens it when.
+fn words(record: &GateRecord) -> String {
+    let (_, scope, name) = record.key.parts();
+    let (what, since, reason) = (format!("{scope} {name}"), record.since, &record.reason);
+    match &record.closed {
+        Closed::Paused => {
+            let paused =
+                if reason.starts_with("paused") { reason.to_string() } else { format!("paused ({reason})") };
+            format!("{what} is {paused} since {since}, and goes on when a person resumes it")
+        }
+        Closed::Suppressed => {
+            "whoever it is for wants no more, and it goes out once a person takes them off the list"
+                .to_owned()
+        }
+        Closed::Held { probe_at: Some(at) } => format!(
+            "{what} is held since {since}, because {reason}; one message finds out at {at} whether that is over, or a person resumes it"
+        ),
+        Closed::Held { probe_at: None } => {
+            format!("{what} is held since {since}, because {reason}, and goes on when a person resumes it")
+        }
+        Closed::Throttled(until) => format!("{what} is left alone until {until}, because {reason}"),
+        Closed::Breaker(BreakerState::Open { probe_at, .. }) => format!(
+            "{what} can't be reached since {since}, and one message finds out at {probe_at} whether it answers again"
+        ),
+        Closed::Breaker(BreakerState::Probing { .. }) => {
+            format!(
+                "{what} can't be reached since {since}, and one message is finding out whether it answers again"
+            )
+        }
+        Closed::Breaker(BreakerState::Recovering { .. }) => {
+            format!("{what} answers again, and takes a few more each second")
+        }
+    }
+}
+
+/// Why a message is still parked for a gate that nothing closes.
+fn released(key: &GateKey) -> String {
+    match key.parts() {
+        ("limit", scope, name) => format!("{scope} {name} has as much as it takes at once"),
+        _ => "it is let go with others, a few at a time".to_owned(),
     }
 }
 
@@ -177,11 +247,11 @@ fn sentence(message: &Message, route: &Route, shut: &[&GateView], now: Timestamp
                     0 => "It goes out",
                     _ => "It failed and is tried again",
                 };
-                let left = show_span(in_seconds(message.due_at.since(now)));
+                let left = tell_span(in_seconds(message.due_at.since(now)));
                 format!("{what} in {left}, at {}; {}.", message.due_at, tries())
             }
             several => {
-                let gates: Vec<String> = several.iter().map(|view| words(view)).collect();
+                let gates: Vec<&str> = several.iter().filter_map(|view| view.clause.as_deref()).collect();
                 format!("It waits: {}; {}.", gates.join("; "), tries())
             }
         },
@@ -211,18 +281,6 @@ fn sentence(message: &Message, route: &Route, shut: &[&GateView], now: Timestamp
             format!("It was cancelled at {at}: ineligible, because whoever it is for is not active.")
         }
         State::Cancelled { at, reason } => format!("It was cancelled at {at}: {reason}."),
-    }
-}
-
-fn words(view: &GateView) -> String {
-    let reason = view.reason.as_deref().unwrap_or("closed");
-    match (&*view.gate, view.until) {
-        ("due", Some(until)) => format!("it is due at {until}"),
-        ("transport", None) => reason.to_owned(),
-        (gate, Some(until)) => format!("{gate} is closed until {until} ({reason})"),
-        (gate, None) => {
-            format!("{gate} is closed ({reason}), and opens when a person or a good try opens it")
-        }
     }
 }
 
@@ -296,18 +354,78 @@ mod tests {
         assert_eq!(said.earliest_at, Some(Timestamp::from_ms(30_000)));
         assert_eq!(
             said.sentence,
-            "It failed and is tried again in 30s, at 1970-01-01T00:00:30.000Z; 2 of 6 tries made, the last error was 451 try later."
+            "It failed and is tried again in 30 s, at 1970-01-01T00:00:30.000Z; 2 of 6 tries made, the last error was 451 try later."
         );
         assert_eq!(said.gates[0].reason.as_deref(), Some("it waits for its next try"));
     }
 
     #[test]
     fn a_due_message_behind_a_pause_has_no_earliest_time() {
-        let pause = record(GateKey::pause(Scope::Route, "email"), Closed::Paused);
+        let pause = GateRecord {
+            reason: "paused by ann".into(),
+            ..record(GateKey::pause(Scope::Route, "email"), Closed::Paused)
+        };
         let said = told(&message(0, 0), &[pause]);
         assert_eq!(said.earliest_at, None);
-        assert!(said.sentence.contains("pause:route:email is closed (because)"), "{}", said.sentence);
+        assert_eq!(
+            said.sentence,
+            "It waits: route email is paused by ann since 1970-01-01T00:00:00.000Z, and goes on when a person resumes it; 0 of 6 tries made."
+        );
         assert!(said.gates.iter().any(|view| &*view.gate == "pause:route:email" && !view.open));
+    }
+
+    #[test]
+    fn every_gate_says_in_plain_words_why_it_is_closed_and_who_opens_it() {
+        let at = Timestamp::from_ms(9_000);
+        let hold = || GateKey::hold(Scope::Destination, "mx");
+        let breaker = |state| record(GateKey::breaker("mx"), Closed::Breaker(state));
+        for (record, words) in [
+            (
+                record(hold(), Closed::Held { probe_at: Some(at) }),
+                "destination mx is held since 1970-01-01T00:00:00.000Z, because because; one message finds out at 1970-01-01T00:00:09.000Z",
+            ),
+            (
+                record(hold(), Closed::Held { probe_at: None }),
+                "because because, and goes on when a person resumes it",
+            ),
+            (
+                record(GateKey::throttle("mx"), Closed::Throttled(at)),
+                "destination mx is left alone until 1970-01-01T00:00:09.000Z, because because",
+            ),
+            (
+                breaker(BreakerState::Open { probe_at: at, trips: 1 }),
+                "destination mx can't be reached since 1970-01-01T00:00:00.000Z, and one message finds out at 1970-01-01T00:00:09.000Z",
+            ),
+            (breaker(BreakerState::Probing { until: at, trips: 1 }), "is finding out"),
+            (
+                record(GateKey::suppression("default"), Closed::Suppressed),
+                "wants no more, and it goes out once a person takes them off the list",
+            ),
+        ] {
+            let key = record.key.clone();
+            let parked = Message { state: State::Waiting { parked_for: Some(key.clone()) }, ..message(0, 0) };
+            let said = told(&parked, &[record]).sentence;
+            assert!(said.contains(words), "{said}");
+            assert!(!said.contains(key.as_str()), "no key is for people: {said}");
+        }
+        let limit = GateKey::from_text("limit:destination:mx");
+        let parked = Message { state: State::Waiting { parked_for: Some(limit) }, ..message(0, 0) };
+        let said = told(&parked, &[]).sentence;
+        assert!(said.contains("destination mx has as much as it takes at once"), "{said}");
+    }
+
+    #[test]
+    fn what_is_closed_now_and_open_in_time_is_nothing_that_a_message_waits_for() {
+        let route = route();
+        let closed = GateView::closed("window", Some(Timestamp::from_ms(20_000)), "outside of its window");
+        let said = |message: &Message| {
+            let way = Way { route: &route, destination: "mx", lacks: None, own: vec![closed.clone()] };
+            explain(message, &Content::default(), Some(&way), &[], Timestamp::default()).sentence
+        };
+        let planned = message(0, 30);
+        assert!(said(&planned).starts_with("It goes out in 30 s"), "{}", said(&planned));
+        let moved = Message { scheduled_for: Timestamp::from_ms(10_000), ..planned };
+        assert!(said(&moved).contains("outside of its window: not before"), "{}", said(&moved));
     }
 
     #[test]
@@ -355,8 +473,11 @@ mod tests {
         let down = || Verdict::Defer { until: Until::At(at), reason: "devices does not answer".into() };
         let said = told(Some(down()), Timestamp::default());
         assert_eq!(said.earliest_at, Some(at));
-        assert!(said.sentence.contains("eligibility is closed until"), "{}", said.sentence);
-        assert!(said.sentence.contains("devices does not answer"), "{}", said.sentence);
+        assert!(
+            said.sentence.contains("devices does not answer: not before 1970-01-01T00:00:07.000Z"),
+            "{}",
+            said.sentence
+        );
         assert!(told(Some(down()), at).gates.iter().all(|view| view.open), "that is over");
         assert!(told(None, at).gates.iter().any(|view| &*view.gate == "eligibility" && view.open));
     }

@@ -87,6 +87,13 @@ impl GateKey {
         Self(text.into())
     }
 
+    /// What it is, what it stands before, and the name of that: `pause`, `route`, `email`.
+    pub fn parts(&self) -> (&str, &str, &str) {
+        let mut parts = self.0.splitn(3, ':');
+        let mut part = || parts.next().unwrap_or_default();
+        (part(), part(), part())
+    }
+
     /// Whether a refused login closes this gate.
     pub(crate) fn is_hold(&self) -> bool {
         self.0.starts_with("hold:")
@@ -139,10 +146,12 @@ pub struct GateRecord {
 pub enum Closed {
     /// A person paused it.
     Paused,
+    /// Those behind it want no more: each waits until a person takes them off the list.
+    Suppressed,
     /// Its login was refused: nothing goes until a person or a good login opens it.
     Held {
-        /// When one message may find out whether the login is good again.
-        probe_at: Timestamp,
+        /// When one message may find out whether the login is good again; `None` if only a person opens it.
+        probe_at: Option<Timestamp>,
     },
     /// The destination asked to be left alone until then.
     Throttled(Timestamp),
@@ -154,9 +163,41 @@ impl GateRecord {
     /// Whether messages wait parked for this gate, rather than until a known time.
     pub fn parks(&self) -> bool {
         match &self.closed {
-            Closed::Paused | Closed::Held { .. } => true,
+            Closed::Paused | Closed::Suppressed | Closed::Held { .. } => true,
             Closed::Throttled(_) => false,
             Closed::Breaker(state) => state.parks(),
+        }
+    }
+
+    /// Whether it lets nothing through at this time.
+    pub fn is_shut(&self, now: Timestamp) -> bool {
+        match &self.closed {
+            Closed::Throttled(until) => *until > now,
+            Closed::Paused | Closed::Suppressed | Closed::Held { .. } | Closed::Breaker(_) => self.parks(),
+        }
+    }
+
+    /// When it opens, or when one message finds out whether it does; `None` if only a person opens it.
+    pub fn again_at(&self) -> Option<Timestamp> {
+        match &self.closed {
+            Closed::Paused | Closed::Suppressed => None,
+            Closed::Held { probe_at } => *probe_at,
+            Closed::Throttled(until) => Some(*until),
+            Closed::Breaker(state) => Some(state.look_at()),
+        }
+    }
+}
+
+impl Closed {
+    /// The word for it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Suppressed => "suppressed",
+            Self::Held { .. } => "held",
+            Self::Throttled(_) => "throttled",
+            Self::Breaker(BreakerState::Open { .. } | BreakerState::Probing { .. }) => "breaker_open",
+            Self::Breaker(BreakerState::Recovering { .. }) => "recovering",
         }
     }
 }
@@ -204,6 +245,7 @@ mod tests {
         assert_eq!(GateKey::hold(Scope::Sender, "a@b").to_string(), "hold:sender:a@b");
         assert_eq!(GateKey::breaker("mx"), GateKey::from_text("breaker:destination:mx"));
         assert_eq!(GateKey::throttle("mx").as_str(), "throttle:destination:mx");
+        assert_eq!(GateKey::breaker("smtp://mx:25").parts(), ("breaker", "destination", "smtp://mx:25"));
         assert!(GateKey::suppression("w").is_suppression() && !GateKey::breaker("mx").is_suppression());
     }
 
@@ -217,15 +259,21 @@ mod tests {
             closed,
         };
         assert!(record(Closed::Paused).parks());
-        assert!(record(Closed::Held { probe_at: Timestamp::default() }).parks());
+        assert!(record(Closed::Held { probe_at: None }).parks());
         assert!(!record(Closed::Throttled(Timestamp::MAX)).parks());
+        let throttled = record(Closed::Throttled(Timestamp::from_ms(5)));
+        assert!(throttled.is_shut(Timestamp::from_ms(4)) && !throttled.is_shut(Timestamp::from_ms(5)));
+        assert_eq!(throttled.again_at(), Some(Timestamp::from_ms(5)));
+        assert_eq!(record(Closed::Paused).again_at(), None);
     }
 
     #[test]
     fn a_closed_gate_is_written_and_read() {
         for closed in [
             Closed::Paused,
-            Closed::Held { probe_at: Timestamp::from_ms(3) },
+            Closed::Suppressed,
+            Closed::Held { probe_at: Some(Timestamp::from_ms(3)) },
+            Closed::Held { probe_at: None },
             Closed::Throttled(Timestamp::from_ms(5)),
         ] {
             let text = serde_json::to_string(&closed).unwrap();

@@ -7,6 +7,8 @@ mod counter;
 mod ramp_up;
 mod spacing;
 
+use crate::message::Lane;
+
 pub use counter::{Bucket, Count, CounterKey, Reservation, Whose, may_have_gone_out, reserve, used};
 pub use ramp_up::RampUp;
 pub use spacing::{Slots, Spacing};
@@ -40,6 +42,16 @@ pub enum Urgency {
     Ordinary,
     /// It may.
     Urgent,
+}
+
+impl Urgency {
+    /// That of a mail of this priority: the two before the ordinary are urgent.
+    pub const fn of(lane: Lane) -> Self {
+        match lane {
+            Lane::Critical | Lane::High => Self::Urgent,
+            Lane::Medium | Lane::Low => Self::Ordinary,
+        }
+    }
 }
 
 impl Quota {

@@ -4,7 +4,8 @@ mod read;
 
 use crate::attempt::{AttemptId, AttemptRecord, Verdict};
 use crate::change::Change;
-use crate::message::{Message, MessageId, State};
+use crate::classify::Table;
+use crate::message::{Message, MessageId, Name, State};
 use crate::outcome::Outcome;
 use crate::planted::{self, Bug};
 use crate::route::Route;
@@ -20,6 +21,8 @@ pub struct Report {
     pub attempt: Option<AttemptId>,
     /// What became of it: delivered, failed or refused.
     pub outcome: Outcome,
+    /// The only workspace whose message it may be about; any if none.
+    pub workspace: Option<Name>,
 }
 
 /// What a report comes to.
@@ -31,7 +34,8 @@ pub enum Reported {
     Ignored(AttemptRecord),
 }
 
-/// Works out what a report does. Without an attempt id it counts only while the message is handed off.
+/// Works out what a report does. Without an attempt id it counts only while the message is handed off. A failure whose code says
+/// that it is for good is refused.
 pub fn report(
     message: &Message,
     attempt: Option<&AttemptId>,
@@ -51,7 +55,11 @@ pub fn report(
         }
     };
     if same_try && awaited {
-        let mut change = settle(message, outcome, route, now);
+        let by_its_code = match outcome {
+            Outcome::Failed(failure) => &Table::common().outcome(failure.clone()),
+            other => other,
+        };
+        let mut change = settle(message, by_its_code, route, now);
         // The claim was settled by somebody else than its own worker, who will find itself superseded.
         change.settles = None;
         change.message.settled_claim = message.settled_claim;
@@ -76,6 +84,7 @@ pub fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::DeadReason;
     use crate::outcome::Failure;
     use crate::settle::tests::{at, claimed, message, route};
 
@@ -119,6 +128,23 @@ mod tests {
         assert!(!applies(&waiting, None));
         let never_handed = message(State::Waiting { parked_for: None });
         assert!(!applies(&never_handed, Some(&AttemptId::of(&never_handed))));
+    }
+
+    #[test]
+    fn a_failure_that_is_for_good_by_its_code_is_not_tried_again() {
+        let after = |code: &str| {
+            let outcome = Outcome::Failed(Failure::new("no").with_code(code));
+            match report(&handed(), None, &outcome, &route(), at(10)) {
+                Reported::Applies(change) => change.message.state,
+                Reported::Ignored(record) => panic!("{record:?}"),
+            }
+        };
+        for code in ["INVALID_RECIPIENT", "AUTH_REVOKED"] {
+            assert!(matches!(after(code), State::Dead { reason: DeadReason::Refused, .. }), "{code}");
+        }
+        for code in ["ECONNRESET", "EBUSY"] {
+            assert!(matches!(after(code), State::Waiting { .. }), "{code}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::accept::take_back_inline_try;
 use crate::attempt::{AttemptRecord, Verdict};
 use crate::change::{Change, NewRow};
 use crate::content::ContentSource;
@@ -63,8 +64,9 @@ pub fn lapse(message: &Message, route: &Route, now: Timestamp) -> Option<Change>
     let mut next = message.clone();
     let records_start = route.records_start(message);
     let surely_unsent = records_start && lease.started_at.is_none();
-    if !surely_unsent {
-        next.possible_duplicates += 1;
+    match surely_unsent {
+        true => take_back_inline_try(&mut next, route),
+        false => next.possible_duplicates += 1,
     }
     // A suspect that never started was its neighbour's victim, not the culprit.
     if !(message.is_suspect() && surely_unsent) {
@@ -177,15 +179,15 @@ fn partial(
     now: Timestamp,
 ) -> Change {
     next.recipients = merged(&message.recipients, verdicts);
-    let last_failure = |wanted: fn(&Fate) -> Option<&Failure>| {
-        next.recipients.iter().rev().find_map(|known| wanted(&known.fate)).cloned()
-    };
-    let failure = last_failure(|fate| match fate {
+    let last_first = || next.recipients.iter().rev().map(|known| &known.fate);
+    // Nobody waits because another one's mailbox is full.
+    let soonest = last_first().filter_map(|fate| match fate {
         Fate::Failed(failure) => Some(failure),
         Fate::Delivered | Fate::Refused(_) => None,
     });
-    let refusal = last_failure(|fate| match fate {
-        Fate::Refused(failure) => Some(failure),
+    let failure = soonest.min_by_key(|failure| failure.retry_after).cloned();
+    let refusal = last_first().find_map(|fate| match fate {
+        Fate::Refused(failure) => Some(failure.clone()),
         Fate::Delivered | Fate::Failed(_) => None,
     });
     count_try(&mut next);
@@ -219,6 +221,7 @@ fn deferred(
     route: &Route,
     now: Timestamp,
 ) -> Change {
+    take_back_inline_try(&mut next, route);
     if planted::is(Bug::DefersCostAttempts) {
         count_try(&mut next);
     }
@@ -539,6 +542,35 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_try_before_the_callers_eyes_that_was_put_off_was_not_made() {
+        let route = Route { inline_first: true, ..route() };
+        let later = Outcome::Deferred { until: Until::At(at(200)), reason: "the quota is used up".into() };
+        // As it is accepted for somebody who waits.
+        let inline = |message: Message| {
+            let state = claimed_with(|lease| lease.claim = 1).state;
+            Message { attempts_before: message.attempts + 1, state, fence: 1, ..message }
+        };
+        let standing =
+            |message: &Message| (message.attempts_before, message.attempts, route.max_attempts(message));
+        let check = |message: Message, outcome: &Outcome, expected: (u32, u32, u32), why: &str| {
+            assert_eq!(standing(&settle(&message, outcome, &route, at(101)).message), expected, "{why}");
+        };
+        check(inline(claimed()), &later, (0, 0, 2), "two tries of workers, as if nobody had waited for it");
+        check(inline(claimed()), &fail(), (1, 1, 3), "one that failed was made");
+        let elsewhere = Message { attempts: 1, ..claimed() };
+        check(inline(elsewhere), &later, (1, 1, 3), "one elsewhere was made all the same");
+        let own = Message { max_attempts: Some(2), ..claimed() };
+        check(inline(own), &later, (0, 0, 2), "a budget of its own stays");
+        let workers = Message { attempts_before: 1, attempts: 1, ..claimed() };
+        check(workers, &later, (1, 1, 3), "what a worker puts off takes nothing back");
+        let started_over = Message { attempts_before: 3, generation: 1, ..inline(claimed()) };
+        check(started_over, &later, (3, 0, 3), "nor does one that was started over");
+        let hold = Route { on_lost: OnLost::Hold, ..route.clone() };
+        let lost = lapse(&inline(claimed()), &hold, at(200)).unwrap().message;
+        assert_eq!(standing(&lost), (0, 0, 2), "lost before it was begun");
+    }
+
+    #[test]
     fn a_message_with_a_budget_of_its_own_keeps_to_it() {
         let before = Message { max_attempts: Some(1), ..claimed() };
         assert_eq!(
@@ -709,6 +741,22 @@ pub(crate) mod tests {
         assert_eq!(dead_reason(&second), Some(DeadReason::Refused), "one was refused and none is left");
         assert_eq!(second.message.recipients[0].fate, Fate::Delivered);
         assert_eq!(second.message.last_error.unwrap().text.as_ref(), "550");
+    }
+
+    #[test]
+    fn nobody_waits_because_the_mailbox_of_another_recipient_is_full() {
+        let full = Fate::Failed(Failure::new("452").with_retry_after(Duration::from_secs(3_600)));
+        let due = |fates: &[&Fate]| {
+            let verdict = |(index, fate): (usize, &&Fate)| RecipientVerdict {
+                index: index as u32,
+                fate: (*fate).clone(),
+            };
+            let verdicts = fates.iter().enumerate().map(verdict).collect();
+            settle(&claimed(), &Outcome::Partial(verdicts), &route(), at(0)).message.due_at
+        };
+        let greylisted = Fate::Failed(Failure::new("451"));
+        assert_eq!(due(&[&Fate::Delivered, &greylisted, &full]), at(60));
+        assert_eq!(due(&[&Fate::Delivered, &full]), at(3_600));
     }
 
     #[test]

@@ -123,10 +123,53 @@ pub fn show_span(span: Duration) -> String {
     text
 }
 
+/// The units in which people are told how long something takes, the largest first.
+const TOLD: [(&str, u64); 4] = [("days", 86_400), ("h", 3_600), ("min", 60), ("s", 1)];
+
+/// A span as people are told it, in one unit or two: `12 ms`, `1.5 s`, `30 s`, `1 h 30 min`, `29 min`, `3 days`. What is small
+/// beside the first unit is left out.
+pub fn tell_span(span: Duration) -> String {
+    let (seconds, ms) = (span.as_secs(), span.subsec_millis());
+    match (seconds, ms) {
+        (0, ms) => return format!("{ms} ms"),
+        (1..10, 100..) => return format!("{seconds}.{} s", ms / 100),
+        _ => {}
+    }
+    let first = TOLD.iter().position(|(_, unit)| seconds >= *unit).unwrap_or(TOLD.len() - 1);
+    let (name, unit) = TOLD[first];
+    let count = seconds / unit;
+    let name = if (name, count) == ("days", 1) { "day" } else { name };
+    match TOLD.get(first + 1).map(|(name, unit_next)| (name, seconds % unit / unit_next)) {
+        Some((next, rest)) if rest > 0 && count < 10 => format!("{count} {name} {rest} {next}"),
+        _ => format!("{count} {name}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn spans_are_told_in_one_unit_or_two() {
+        for (text, told) in [
+            ("0", "0 ms"),
+            ("12ms", "12 ms"),
+            ("1500ms", "1.5 s"),
+            ("2040ms", "2 s"),
+            ("30s", "30 s"),
+            ("90s", "1 min 30 s"),
+            ("29m56s", "29 min"),
+            ("1h", "1 h"),
+            ("1h30m12s", "1 h 30 min"),
+            ("2h59s", "2 h"),
+            ("25h", "1 day 1 h"),
+            ("7d", "7 days"),
+            ("30d12h", "30 days"),
+        ] {
+            assert_eq!(tell_span(parse_span(text).unwrap()), told, "{text}");
+        }
+    }
 
     #[test]
     fn spans_are_read() {

@@ -29,6 +29,7 @@ fn rules(workspace: &str, campaign: Option<&str>, delays_days: &[u32], now: &str
         sequence_id: "s".to_owned(),
         route: "email".to_owned(),
         from: None,
+        priority: None,
         steps: delays_days.iter().enumerate().map(step).collect(),
         settings: own,
         start_at: None,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use redeliver_core::attempt::history;
+use redeliver_core::classify::in_common_codes;
 use redeliver_core::outcome::Until;
 use redeliver_core::planted::{self, Bug};
 use redeliver_core::{Content, Failure, Message, Outcome, State, Timestamp};
@@ -92,15 +93,10 @@ async fn outcome(
     let content = content.as_ref();
     let envelope = line.envelope(message, content);
     let destination = line.transport(message.lane).destination(&envelope);
-    let passage = match engine.pass(line, message, content, &destination, now).await {
+    let passage = match engine.admit(line, message, content, &destination).await {
         Ok(passage) => passage,
         Err(verdict) => return (verdict, None),
     };
-    for gate in &line.gates {
-        if let Some(outcome) = gate.check(message, content, engine.clock.now()).await.into_outcome() {
-            return (outcome, None);
-        }
-    }
     let prepared = match engine.prepare(message, content).await {
         Ok(prepared) => prepared,
         Err(outcome) => return (outcome, None),
@@ -112,6 +108,7 @@ async fn outcome(
     let envelope = line.envelope(message, prepared.content.as_ref().unwrap_or(content));
     let outcome = carry(engine, line, held, &envelope).await;
     engine.account(&prepared, &outcome).await;
+    let outcome = in_common_codes(outcome);
     let sender = content.attributes.get("sender").map(String::as_str);
     (engine.learn(line, &destination, sender, passage, outcome).await, prepared.content)
 }

@@ -2,7 +2,6 @@
 //! wrong with it. Knows no source.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use redeliver_core::accept::NewMessage;
@@ -10,11 +9,7 @@ use redeliver_core::{Content, Failure, Name};
 
 use crate::clock::Clock;
 use crate::intake::{Accepted, Sink};
-
-/// How long a store is left alone after it failed; doubles with each failure.
-const AWAY_WAIT: Duration = Duration::from_millis(100);
-/// The longest that it is left alone.
-const AWAY_WAIT_MAX: Duration = Duration::from_secs(5);
+use crate::parts::{Part, Parts};
 
 /// Makes a message of bytes, or says what is wrong with them.
 pub type ReadMessage = Arc<dyn Fn(&[u8]) -> Result<NewMessage, String> + Send + Sync>;
@@ -48,21 +43,40 @@ impl Bring {
     pub async fn bring(&self, sink: &dyn Sink, inputs: &[Input]) {
         let mut left: Vec<(&Input, NewMessage)> =
             inputs.iter().map(|input| (input, self.message(input))).collect();
-        let mut wait = AWAY_WAIT;
         while !left.is_empty() {
-            let batch = left.iter().map(|(_, message)| message.clone()).collect();
-            match sink.accept(batch).await {
-                Ok(answers) => left = self.unwanted(left, answers),
+            let answers = self.insist(sink, &left).await;
+            left = self.unwanted(left, answers);
+        }
+    }
+
+    /// Brings messages until the sink has answered for each, or for word of what it can't take.
+    async fn insist(&self, sink: &dyn Sink, messages: &[(&Input, NewMessage)]) -> Vec<Accepted> {
+        let mut parts = Parts::of(messages.len());
+        let mut answers = Vec::with_capacity(messages.len());
+        while let Some(part) = parts.next_part() {
+            let brought = match &part {
+                Part::AsItIs(range) => {
+                    messages[range.clone()].iter().map(|(_, message)| message.clone()).collect()
+                }
+                Part::SetAside { index, why } => vec![self.set_aside(messages[*index].0, why)],
+            };
+            match sink.accept(brought).await {
+                Ok(all) => {
+                    parts.taken();
+                    answers.extend(all);
+                }
                 Err(error) => {
-                    tracing::warn!(
-                        event = "intake.delayed", intake = %self.name, error = %error,
-                        "the store does not take what came: it is brought again"
-                    );
-                    self.clock.sleep(wait).await;
-                    wait = (wait * 2).min(AWAY_WAIT_MAX);
+                    if let Some(wait) = parts.failed(part, &error) {
+                        tracing::warn!(
+                            event = "intake.delayed", intake = %self.name, error = %error,
+                            "the store does not take what came: it is brought again"
+                        );
+                        self.clock.sleep(wait).await;
+                    }
                 }
             }
         }
+        answers
     }
 
     /// What has no route, or a key that is another's, is to be kept as dead instead.
@@ -102,11 +116,27 @@ impl Bring {
                 NewMessage { key: message.key.clone().or_else(|| Some(input.place.clone())), ..message }
             }
             Err(why) => {
-                tracing::warn!(event = "input.refused", intake = %self.name, "input that nobody can read: {why}");
-                let bytes = input.bytes.slice(..input.bytes.len().min(self.bytes_max));
-                self.refused(input, Content::of_bytes(bytes), why)
+                // What is wrong may repeat a part of the input: it is for whoever may see the message.
+                tracing::warn!(
+                    event = "input.refused", intake = %self.name, place = %input.place,
+                    "input that nobody can read is kept as dead, with what is wrong with it"
+                );
+                self.refused(input, self.as_it_came(input), why)
             }
         }
+    }
+
+    /// Input that the store can't take as the message that it says, as it is kept instead.
+    pub(crate) fn set_aside(&self, input: &Input, why: &str) -> NewMessage {
+        tracing::warn!(
+            event = "input.refused", intake = %self.name, place = %input.place,
+            "input that the store cannot take is kept as dead: {why}"
+        );
+        self.refused(input, self.as_it_came(input), format!("the store cannot take it: {why}"))
+    }
+
+    fn as_it_came(&self, input: &Input) -> Content {
+        Content::of_bytes(input.bytes.slice(..input.bytes.len().min(self.bytes_max)))
     }
 
     /// Input as it is kept for people.

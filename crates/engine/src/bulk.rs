@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redeliver_core::bulk::{Bulk, Fared, STAGES, Standing, Verdict, fared, judge};
+use redeliver_core::bulk::{Bulk, Fared, STAGES, Standing, Total, Verdict, fared, judge};
 use redeliver_core::{Message, MessageId, Timestamp};
 
 use crate::engine::Engine;
@@ -102,6 +102,10 @@ impl Engine {
         // Nobody else begins once this is written.
         if !is_mine && !self.note_bulk(&mut bulk).await? {
             return Ok(());
+        }
+        if bulk.total.is_none() {
+            let Forecast { count, is_least, .. } = self.forecast(&bulk).await?;
+            bulk.total = Some(Total { count: count as u64, is_least });
         }
         let mut left = bulk.rate_per_s.max(1) as usize;
         while left > 0 && bulk.standing == Standing::Running {
@@ -210,7 +214,7 @@ impl Engine {
     /// Notes how far it has come; `false` if somebody else wrote first.
     async fn note_bulk(&self, bulk: &mut Bulk) -> Result<bool, StoreError> {
         let now = self.clock.now();
-        bulk.updated_at = now;
+        bulk.worked(now, HELD_FOR);
         bulk.held = (!bulk.standing.has_ended()).then(|| (self.instance, now.plus(HELD_FOR)));
         let is_noted = self.store.put_bulk(bulk.clone(), None).await?;
         bulk.version += 1;

@@ -5,8 +5,10 @@
 mod act;
 mod dispatch;
 mod enter;
+mod explain;
 mod look;
 mod plan;
+mod preview;
 mod suppress;
 mod template;
 mod tend;
@@ -17,6 +19,7 @@ use std::time::Duration;
 
 use redeliver_core::calendar::{Calendar, Zone};
 use redeliver_core::campaign::{Campaign, NotNow, Problem, Ranges, Sending, Settings};
+use redeliver_core::quota::Urgency;
 use redeliver_core::{Name, Timestamp};
 use tokio::sync::Notify;
 
@@ -24,6 +27,7 @@ use crate::campaigns::Campaigns;
 use crate::store::StoreError;
 pub use look::{CampaignCalendar, CampaignDay, Place, ScheduledMail};
 pub use plan::Scheduling;
+pub use preview::Unwritten;
 use template::Templates;
 
 /// Campaigns whose rules are remembered.
@@ -143,6 +147,7 @@ impl Desk {
 impl Ways {
     fn new(workspace: Name, campaign: Campaign, settings: &Settings) -> Result<Self, CampaignError> {
         let sending = Sending::new(settings, campaign.settings.as_ref()).map_err(CampaignError::Wrong)?;
+        let sending = Sending { urgency: Urgency::of(campaign.lane()), ..sending };
         let templates = Templates::new(&campaign).map_err(CampaignError::Wrong)?;
         Ok(Self { workspace, campaign, sending, templates, by_zone: Mutex::default() })
     }
@@ -172,7 +177,6 @@ pub fn problems(campaign: &Campaign, workspace: &Settings) -> Vec<Problem> {
         }
         Some(_) => {}
     }
-    problems.extend(settings_problems(campaign.settings.as_ref(), "settings."));
     problems.extend(Templates::new(campaign).err().unwrap_or_default());
     match Sending::new(workspace, campaign.settings.as_ref()) {
         Ok(sending) => problems.extend(sending.cannot_be_kept().map(|what| wrong("settings.ramp_up", what))),
@@ -184,20 +188,12 @@ pub fn problems(campaign: &Campaign, workspace: &Settings) -> Vec<Problem> {
 /// What is wrong with a workspace's settings.
 pub fn workspace_problems(settings: &Settings) -> Vec<Problem> {
     let mut problems = settings.problems();
-    problems.extend(settings_problems(Some(settings), ""));
     if let Ok(sending) = Sending::new(settings, None)
         && let Some(what) = sending.cannot_be_kept()
     {
         problems.push(Problem { field: "ramp_up".to_owned(), problem: what.to_owned() });
     }
     problems
-}
-
-fn settings_problems(settings: Option<&Settings>, prefix: &str) -> Option<Problem> {
-    settings.and_then(|settings| settings.urgent_share.as_ref()).map(|_| Problem {
-        field: format!("{prefix}urgent_share"),
-        problem: "no mail of a campaign is urgent: leave it out".to_owned(),
-    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -38,6 +38,9 @@ pub trait Campaigns: Send + Sync + 'static {
     /// stays as it was.
     async fn enrol(&self, campaign: &str, prospects: Vec<Prospect>) -> Result<Vec<bool>, StoreError>;
 
+    /// Puts what is said now in the place of what was said of a prospect; `false` if there is none.
+    async fn correct(&self, campaign: &str, prospect: Prospect) -> Result<bool, StoreError>;
+
     /// A campaign's prospects behind a position, in order.
     async fn prospects(
         &self,
@@ -68,6 +71,9 @@ pub trait Campaigns: Send + Sync + 'static {
     /// Counts a mail in every row that it takes room in, and says when its sender is free again; or counts nothing, and says
     /// why not.
     async fn reserve(&self, request: ReserveRequest) -> Result<Reserved, StoreError>;
+
+    /// What would keep a mail from being counted, found out without counting it.
+    async fn room(&self, request: ReserveRequest) -> Result<Room, StoreError>;
 
     /// Takes back what was counted for a mail that did not go out.
     async fn give_back(&self, keys: Vec<CounterKey>) -> Result<(), StoreError>;
@@ -173,6 +179,8 @@ pub struct ProspectRecord {
 /// What has to be known before a mail goes out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dossier {
+    /// Whose its campaign is.
+    pub workspace: Name,
     /// Where its campaign stands.
     pub state: CampaignState,
     /// The version of its workspace's settings.
@@ -240,6 +248,15 @@ pub enum Reserved {
     Busy(Timestamp),
     /// There is no room left in this one of its allowances.
     Full(usize),
+}
+
+/// What keeps a mail from being counted; nothing, if it would be.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// When its sender is free, if that is later.
+    pub free_at: Option<Timestamp>,
+    /// The first of its allowances that has no room left.
+    pub full: Option<usize>,
 }
 
 /// Somebody who wants no more.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use metrics::Unit;
 use redeliver_core::event::Kind;
 use redeliver_core::gate::Scope;
+use redeliver_core::quota::Whose;
 use redeliver_core::{DeadReason, Event, Message, MessageId, Outcome, Route};
 
 /// Hears what happened. Must return quickly: it is called on the way of the messages.
@@ -21,10 +22,53 @@ pub trait Observer: Send + Sync + 'static {
     /// Hears that a worker vanished with a message, whatever became of the message then.
     fn lease_lost(&self, _message: &Message) {}
 
+    /// Hears that a mail was counted in a quota, taken back from it, or found it used up.
+    fn quota(&self, _whose: Whose, _counted: Counted) {}
+
+    /// Hears that a part of a campaign was planned.
+    fn planned(&self, _part: &Planned<'_>) {}
+
     /// Hears that the store failed while something was being done.
     fn store_failed(&self, doing: &'static str, error: &crate::store::StoreError) {
         tracing::error!(event = "store.failed", doing, error = %error, "the store failed: {doing}");
     }
+}
+
+/// What became of a mail and a quota.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// It was counted: it is about to go out.
+    Used,
+    /// It was taken back: it did not go out.
+    Returned,
+    /// There was no room left: it waits.
+    Full,
+}
+
+impl Counted {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Used, Self::Returned, Self::Full];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Used => "used",
+            Self::Returned => "returned",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// A part of a campaign that was planned.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Planned<'a> {
+    /// Of which campaign.
+    pub campaign: &'a str,
+    /// Mails that were scheduled.
+    pub scheduled: u64,
+    /// Mails whose keys were known, so that nothing was scheduled twice.
+    pub skipped: u64,
+    /// Prospects of the whole campaign who could not be planned so far.
+    pub unplanned: u64,
 }
 
 /// Writes events to the log and counts them.
@@ -49,6 +93,34 @@ impl Observer for Telemetry {
         count_leases_lost(&message.route, 1);
     }
 
+    fn quota(&self, whose: Whose, counted: Counted) {
+        count_quota(whose, counted, 1);
+    }
+
+    fn planned(&self, part: &Planned<'_>) {
+        for (result, mails) in [("scheduled", part.scheduled), ("skipped", part.skipped)] {
+            metrics::counter!(PLANNED, "result" => result).increment(mails);
+        }
+        let Planned { campaign, scheduled, skipped, unplanned } = part;
+        match unplanned {
+            0 => tracing::info!(
+                event = "campaign.planned",
+                campaign,
+                scheduled,
+                skipped,
+                "a part of a campaign was planned"
+            ),
+            _ => tracing::warn!(
+                event = "campaign.planned",
+                campaign,
+                scheduled,
+                skipped,
+                unplanned,
+                "a part of a campaign was planned, and some prospects can't be written to: `redeliver campaign show` says why"
+            ),
+        }
+    }
+
     fn store_failed(&self, doing: &'static str, error: &crate::store::StoreError) {
         metrics::counter!(STORE_FAILED).increment(1);
         tracing::error!(event = "store.failed", doing, error = %error, "the store failed: {doing}");
@@ -68,6 +140,8 @@ const ATTEMPTS: &str = "redeliver_attempts_total";
 const DEAD: &str = "redeliver_dead_total";
 const LEASES_LOST: &str = "redeliver_leases_lost_total";
 const STORE_FAILED: &str = "redeliver_store_failures_total";
+const PLANNED: &str = "redeliver_campaign_mails_total";
+const QUOTA: &str = "redeliver_quota_total";
 const ROWS_REQUEUED: &str = "email_retries_requeued_total";
 const ROWS_DEAD: &str = "email_retries_dead_total";
 
@@ -87,6 +161,11 @@ pub fn begin<'a>(routes: impl Iterator<Item = &'a Route>) {
         Unit::Seconds,
         "How long after its due time a message is carried."
     );
+    metrics::describe_counter!(QUOTA, "Mails counted in a quota, taken back, or found it used up.");
+    for whose in Whose::ALL {
+        Counted::ALL.iter().for_each(|counted| count_quota(whose, *counted, 0));
+    }
+    metrics::describe_counter!(PLANNED, "Mails of campaigns, scheduled or known before.");
     metrics::counter!(STORE_FAILED).increment(0);
     metrics::describe_counter!(
         ROWS_REQUEUED,
@@ -122,6 +201,10 @@ fn count(event: &Event) {
 /// Whether this is about a row of an application's table, every scheduling of which is logged.
 fn is_row(event: &Event) -> bool {
     matches!(event.id, MessageId::Row(_))
+}
+
+fn count_quota(whose: Whose, counted: Counted, by: u64) {
+    metrics::counter!(QUOTA, "whose" => whose.name(), "result" => counted.name()).increment(by);
 }
 
 fn count_attempts(route: &str, outcome: &'static str, by: u64) {
@@ -168,6 +251,10 @@ fn log(event: &Event) {
             line!(info, reason = %reason, "row not published, it stays failed and nothing is counted");
         }
         Kind::Deferred { reason } => line!(debug, reason = %reason, "message deferred, no attempt counted"),
+        Kind::Parked { gate } if is_row(event) => {
+            let gate = without_address(gate);
+            line!(info, gate, "row waits for its gate to open, it stays failed and nothing is counted")
+        }
         Kind::Parked { gate } => {
             line!(debug, gate = without_address(gate), "message parked until its gate opens")
         }

@@ -212,6 +212,12 @@ impl Engine {
         self.lines.values().map(|line| &line.route)
     }
 
+    /// Whether a route carries e-mails; `false` if it is gone from the config.
+    pub fn carries_emails(&self, route: &str) -> bool {
+        let line = self.lines.get(route);
+        line.is_some_and(|line| line.transports.iter().any(|transport| transport.carries_emails()))
+    }
+
     /// Where all messages of a lane go, if they all go to one place.
     pub fn fixed_destination(&self, route: &str, lane: Lane) -> Option<Name> {
         self.lines.get(route)?.transport(lane).fixed_destination()

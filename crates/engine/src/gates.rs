@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use redeliver_core::breaker::{self, Admission, BreakerState};
-use redeliver_core::destination::{HOLD_PROBE, Sign, consequence};
+use redeliver_core::destination::{Bound, HOLD_PROBE, Sign, consequence};
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope, on_the_way};
 use redeliver_core::limit::Bucket;
 use redeliver_core::outcome::Until;
@@ -128,7 +128,7 @@ impl Engine {
     }
 
     /// Asks the shared gates whether a message may go to its destination now; else what stands in for the try.
-    pub(crate) async fn pass<'a>(
+    async fn pass<'a>(
         &'a self,
         line: &Line,
         message: &Message,
@@ -154,13 +154,30 @@ impl Engine {
         })
     }
 
+    /// Asks every gate before a message, the shared ones and those of its route; else what stands in for the try.
+    pub(crate) async fn admit<'a>(
+        &'a self,
+        line: &Line,
+        message: &Message,
+        content: &Content,
+        destination: &Name,
+    ) -> Result<Passage<'a>, Outcome> {
+        let passage = self.pass(line, message, content, destination, self.clock.now()).await?;
+        for gate in &line.gates {
+            if let Some(outcome) = gate.check(message, content, self.clock.now()).await.into_outcome() {
+                return Err(outcome);
+            }
+        }
+        Ok(passage)
+    }
+
     /// A pause or a hold: one message passes a hold when it is time to find out whether the login is good again.
     async fn pass_closed(&self, key: GateKey, record: &GateRecord, now: Timestamp) -> Result<(), Outcome> {
         if planted::is(Bug::PauseIgnored) {
             return Ok(());
         }
         if is_probed(record, now) {
-            let closed = Closed::Held { probe_at: now.plus(HOLD_PROBE) };
+            let closed = Closed::Held { probe_at: Some(now.plus(HOLD_PROBE)) };
             let probed = GateRecord { closed, ..record.clone() };
             if let Ok(true) = self.put_gate(&key, record.version, Some(probed)).await {
                 return Ok(());
@@ -212,7 +229,8 @@ impl Engine {
         outcome: Outcome,
     ) -> Outcome {
         let now = self.clock.now();
-        let all = consequence(outcome, destination, sender, &line.route, now);
+        let is_held = self.gates.is_closed(&GateKey::hold(Scope::Destination, destination));
+        let all = consequence(outcome, Bound { destination, sender, is_held }, &line.route, now);
         passage.sent = all.sign != Sign::Silent || matches!(all.outcome, Outcome::Lost { .. });
         drop(passage);
         let learned = match all.close {
@@ -240,8 +258,12 @@ impl Engine {
         reason: &'static str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let expected_version = self.gates.version(&key);
-        let record = GateRecord { key: key.clone(), version: 0, since: now, reason: reason.into(), closed };
+        let known = self.gates.closures().get(&key).cloned();
+        let expected_version = known.as_ref().map_or(0, |record| record.version);
+        // What is closed once more has been closed since then.
+        let is_same = |record: &GateRecord| record.parks() && record.closed.name() == closed.name();
+        let since = known.filter(is_same).map_or(now, |record| record.since);
+        let record = GateRecord { key: key.clone(), version: 0, since, reason: reason.into(), closed };
         let change = GateChange { key, expected_version, record: Some(record), audit: None };
         // If somebody else was faster, the gate is closed already.
         self.store.put_gate(change).await?;
@@ -354,7 +376,7 @@ impl Engine {
     async fn open_what_is_over(&self, now: Timestamp) -> Result<(), StoreError> {
         for record in self.gates.closures().values() {
             let is_over = match &record.closed {
-                Closed::Paused | Closed::Held { .. } => false,
+                Closed::Paused | Closed::Suppressed | Closed::Held { .. } => false,
                 Closed::Throttled(until) => *until <= now,
                 Closed::Breaker(state @ BreakerState::Recovering { .. }) => state.look_at() <= now,
                 Closed::Breaker(BreakerState::Open { .. } | BreakerState::Probing { .. }) => false,
@@ -387,7 +409,7 @@ impl Engine {
 
 /// Whether it is time for one message to find out whether a hold is still called for.
 fn is_probed(record: &GateRecord, now: Timestamp) -> bool {
-    matches!(record.closed, Closed::Held { probe_at } if probe_at <= now)
+    matches!(record.closed, Closed::Held { probe_at: Some(at) } if at <= now)
 }
 
 /// What stands in for a try while the destination wants to be left alone.

@@ -58,6 +58,10 @@ impl Transport for HandOff {
         self.by.fixed_destination()
     }
 
+    fn carries_emails(&self) -> bool {
+        self.by.carries_emails()
+    }
+
     fn lacks(&self) -> Option<Arc<str>> {
         self.by.lacks()
     }

@@ -1,29 +1,28 @@
 //! Brings what outside workers report by way of an intake to the sink; what nobody can read is kept as dead. Knows no source.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use redeliver_core::Name;
 use redeliver_core::report::Report;
 
 use crate::bring::{Bring, Input};
 use crate::intake::{Sink, Told};
-
-/// How long a store is left alone after it failed; doubles with each failure.
-const AWAY_WAIT: Duration = Duration::from_millis(100);
-/// The longest that it is left alone.
-const AWAY_WAIT_MAX: Duration = Duration::from_secs(5);
+use crate::parts::{Part, Parts};
+use crate::store::StoreError;
 
 /// Brings the reports of one intake.
 pub struct Hear {
     /// Keeps what is no report: it reads every input as what is wrong with it.
     bring: Bring,
+    /// The only workspace whose messages may be reported on; any if none.
+    workspace: Option<Name>,
 }
 
 impl Hear {
     /// Bad input is kept as this would; how it reads messages doesn't matter.
-    pub fn new(bring: Bring) -> Self {
+    pub fn new(bring: Bring, workspace: Option<Name>) -> Self {
         let wrong = |bytes: &[u8]| Err(Report::from_json(bytes).err().unwrap_or_default());
-        Self { bring: Bring { read: Arc::new(wrong), ..bring } }
+        Self { bring: Bring { read: Arc::new(wrong), ..bring }, workspace }
     }
 
     /// Brings a batch until the sink has all of it, and ends only then.
@@ -31,28 +30,44 @@ impl Hear {
         let (mut reports, mut unread) = (Vec::new(), Vec::new());
         for input in inputs {
             match Report::from_json(&input.bytes) {
-                Ok(report) if input.bytes.len() <= self.bring.bytes_max => reports.push(report),
+                Ok(report) if input.bytes.len() <= self.bring.bytes_max => {
+                    reports.push((input, Report { workspace: self.workspace.clone(), ..report }));
+                }
                 Ok(_) | Err(_) => unread.push(input.clone()),
             }
         }
-        let mut wait = AWAY_WAIT;
-        while !reports.is_empty() {
-            match sink.report(reports.clone()).await {
-                Ok(told) => {
-                    self.tell(&reports, &told);
-                    reports.clear();
-                }
+        let mut parts = Parts::of(reports.len());
+        while let Some(part) = parts.next_part() {
+            match self.say(sink, &reports, &part).await {
+                Ok(()) => parts.taken(),
                 Err(error) => {
-                    tracing::warn!(
-                        event = "intake.delayed", intake = %self.bring.name, error = %error,
-                        "the store does not take what was reported: it is brought again"
-                    );
-                    self.bring.clock.sleep(wait).await;
-                    wait = (wait * 2).min(AWAY_WAIT_MAX);
+                    if let Some(wait) = parts.failed(part, &error) {
+                        tracing::warn!(
+                            event = "intake.delayed", intake = %self.bring.name, error = %error,
+                            "the store does not take what was reported: it is brought again"
+                        );
+                        self.bring.clock.sleep(wait).await;
+                    }
                 }
             }
         }
         self.bring.bring(sink, &unread).await;
+    }
+
+    /// Brings a part of what was reported; what the store can't take is kept as dead.
+    async fn say(&self, sink: &dyn Sink, all: &[(&Input, Report)], part: &Part) -> Result<(), StoreError> {
+        match part {
+            Part::AsItIs(range) => {
+                let reports: Vec<Report> =
+                    all[range.clone()].iter().map(|(_, report)| report.clone()).collect();
+                let told = sink.report(reports.clone()).await?;
+                self.tell(&reports, &told);
+            }
+            Part::SetAside { index, why } => {
+                sink.accept(vec![self.bring.set_aside(all[*index].0, why)]).await?;
+            }
+        }
+        Ok(())
     }
 
     fn tell(&self, reports: &[Report], told: &[Told]) {

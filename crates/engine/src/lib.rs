@@ -25,6 +25,7 @@ pub mod intake;
 mod life;
 pub mod memory;
 pub mod operate;
+pub mod parts;
 mod prune;
 pub mod pulse;
 mod reap;

@@ -10,7 +10,7 @@ use redeliver_core::explain::{Explanation, GateView, Way, explain};
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
 use redeliver_core::operate::{Action, Unfit, operate};
 use redeliver_core::report::{Report, Reported, report};
-use redeliver_core::{Change, Message, MessageId, Outcome};
+use redeliver_core::{Change, Message, MessageId, Outcome, State};
 
 use crate::engine::Engine;
 use crate::intake::Told;
@@ -95,6 +95,12 @@ impl Engine {
     }
 
     async fn take_report(&self, report: &Report) -> Result<Told, StoreError> {
+        if let Some(workspace) = &report.workspace {
+            let message = self.store.get(report.message.clone()).await?;
+            if message.is_none_or(|message| message.workspace != *workspace) {
+                return Ok(Told::NoMessage);
+            }
+        }
         match self.report(&report.message, report.attempt.as_ref(), &report.outcome).await {
             Ok(true) => Ok(Told::Applied),
             Ok(false) => Ok(Told::Ignored),
@@ -111,11 +117,15 @@ impl Engine {
         let now = self.clock.now();
         let line = self.lines.get(&message.route);
         let destination = line.map(|line| line.destination(&message, &content));
+        let of_campaign = match message.state {
+            State::Waiting { .. } => self.campaign_gates(&message, &content, now).await?,
+            _ => Vec::new(),
+        };
         let way = line.zip(destination.as_deref()).map(|(line, destination)| {
             let lacks = line.transport(message.lane).lacks();
             let own = line.gates.iter();
             let own = own.map(|gate| GateView::of(gate.name(), gate.known(&message, &content, now), now));
-            Way { route: &line.route, destination, lacks, own: own.collect() }
+            Way { route: &line.route, destination, lacks, own: own.chain(of_campaign).collect() }
         });
         Ok(Some(explain(&message, &content, way.as_ref(), &closed, now)))
     }
@@ -134,9 +144,14 @@ impl Engine {
         self.set_gate(key, Some(record), self.audit("pause", scope, name, actor)).await
     }
 
-    /// Lets everything of a route, destination, sender, campaign or workspace go again, holds included.
+    /// Lets everything of a route, destination, sender, campaign or workspace go again, holds included; of a destination also
+    /// what its breaker stops, and what it asked to be spared.
     pub async fn resume(&self, scope: Scope, name: &str, actor: &Arc<str>) -> Result<(), StoreError> {
-        for key in [GateKey::pause(scope, name), GateKey::hold(scope, name)] {
+        let mut keys = vec![GateKey::pause(scope, name), GateKey::hold(scope, name)];
+        if scope == Scope::Destination {
+            keys.extend([GateKey::throttle(name), GateKey::breaker(name)]);
+        }
+        for key in keys {
             self.set_gate(key, None, self.audit("resume", scope, name, actor)).await?;
         }
         self.wake_all();

@@ -1,10 +1,10 @@
 //! The other half of a hand-off: takes what was handed off, carries it, and writes down what came of it.
 //!
 //! Whoever brings a hand-off is answered when its outcome is written, or when there is nothing to do. It never retries by
-//! itself: what failed waits for its next hand-off.
+//! itself: what failed waits for its next hand-off, and so does, without cost, what a gate stands before.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,11 +14,10 @@ use redeliver_core::event::Kind;
 use redeliver_core::outcome::Until;
 use redeliver_core::report::{Report, Reported, report};
 use redeliver_core::{
-    AttemptId, Change, Content, Event, Failure, Message, MessageId, Outcome, Route, Timestamp,
+    AttemptId, Change, Content, Event, Failure, Message, MessageId, Name, Outcome, Timestamp,
 };
 
-use crate::clock::Clock;
-use crate::emit::Observer;
+use crate::engine::{Engine, Line};
 use crate::intake::{Accepted, Sink, Told};
 use crate::stop::Stop;
 use crate::store::{Applied, StoreError};
@@ -71,13 +70,15 @@ pub struct Pace {
 
 /// Carries what was handed off.
 pub struct Sender {
+    engine: Arc<Engine>,
+    /// The route of what was handed off.
+    route: Name,
     desk: Arc<dyn Desk>,
     by: Arc<dyn Transport>,
-    route: Route,
-    clock: Arc<dyn Clock>,
-    observer: Arc<dyn Observer>,
     pace: Pace,
     stop: Stop,
+    /// Uptime when the gates were last looked at.
+    looked_at: Mutex<Option<Duration>>,
 }
 
 const RETRY_FIRST: Duration = Duration::from_millis(50);
@@ -86,23 +87,24 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Sender {
-    /// A sender of what stands on this desk, by this transport. When it is told to stop it finishes what it carries.
+    /// A sender of what stands on this desk, by this transport, through the gates of this engine; `None` if it has no such
+    /// route. When it is told to stop it finishes what it carries.
     pub fn new(
-        desk: Arc<dyn Desk>,
-        by: Arc<dyn Transport>,
-        route: Route,
-        (clock, observer): (Arc<dyn Clock>, Arc<dyn Observer>),
+        engine: Arc<Engine>,
+        route: &str,
+        (desk, by): (Arc<dyn Desk>, Arc<dyn Transport>),
         pace: Pace,
         stop: Stop,
-    ) -> Self {
-        Self { desk, by, route, clock, observer, pace, stop }
+    ) -> Option<Self> {
+        let route = engine.lines.get_key_value(route)?.0.clone();
+        Some(Self { engine, route, desk, by, pace, stop, looked_at: Mutex::default() })
     }
 
     async fn send(&self, brought: &NewMessage) -> Result<Accepted, StoreError> {
         let handed = match self.desk.read(&brought.content) {
             Ok(handed) => handed,
             Err(why) => {
-                tracing::warn!(event = "input.refused", route = %self.route.name, "nobody can tell what to send: {why}");
+                tracing::warn!(event = "input.refused", route = %self.route, "nobody can tell what to send: {why}");
                 return Ok(Accepted::NoRoute);
             }
         };
@@ -112,16 +114,17 @@ impl Sender {
             Ok(taken) => taken,
             Err(why) => {
                 tracing::info!(
-                    event = "hand_off.dropped", id = %handed.id, route = %self.route.name, "nothing is sent: {why}"
+                    event = "hand_off.dropped", id = %handed.id, route = %self.route, "nothing is sent: {why}"
                 );
                 return Ok(Accepted::Duplicate(handed.id));
             }
         };
+        let Some(line) = self.engine.lines.get(&self.route) else { return Ok(Accepted::NoRoute) };
         let outcome = match content {
-            Ok(content) => self.carry(&message, &content, locked_at).await,
+            Ok(content) => self.attempt(line, &message, &content, locked_at).await,
             Err(outcome) => outcome,
         };
-        self.record(&message, &outcome).await;
+        self.record(line, &message, outcome).await;
         Ok(Accepted::New(handed.id))
     }
 
@@ -140,7 +143,7 @@ impl Sender {
             if self.stop.is_stopped() {
                 return Err(StoreError::Unavailable("stopping".to_owned()));
             }
-            let (locked_at, now) = (self.clock.uptime(), self.clock.now());
+            let (locked_at, now) = (self.engine.clock.uptime(), self.engine.clock.now());
             match self.desk.take(handed, now, now.plus(self.pace.lease)).await {
                 Ok(Taken::Ours(message)) => return Ok(Ok((*message, locked_at))),
                 Ok(Taken::Idle(why)) => return Ok(Err(why)),
@@ -149,7 +152,7 @@ impl Sender {
                     self.pause(until_at.since(now).clamp(RETRY_FIRST, LOOK_INTERVAL)).await;
                 }
                 Err(error) => {
-                    self.observer.store_failed("taking a message that was handed off", &error);
+                    self.engine.observer.store_failed("taking a message that was handed off", &error);
                     holder_may_be_gone = true;
                     self.pause(wait).await;
                     wait = (wait * 2).min(RETRY_MAX);
@@ -163,56 +166,105 @@ impl Sender {
         let mut stop = self.stop.clone();
         tokio::select! {
             () = stop.stopped() => {}
-            () = self.clock.sleep(span) => {}
+            () = self.engine.clock.sleep(span) => {}
+        }
+    }
+
+    /// One try: the same gates as before any other, then the carrying; the gates hear what came of it.
+    async fn attempt(
+        &self,
+        line: &Line,
+        message: &Message,
+        content: &Content,
+        locked_at: Duration,
+    ) -> Outcome {
+        self.look_at_gates().await;
+        let envelope = Envelope { message, content, target: None };
+        let destination = self.by.destination(&envelope);
+        let passage = match self.engine.admit(line, message, content, &destination).await {
+            Ok(passage) => passage,
+            Err(verdict) => return verdict,
+        };
+        let outcome = self.carry(&envelope, locked_at).await;
+        self.engine.learn(line, &destination, None, passage, outcome).await
+    }
+
+    /// Reads the gates, which nobody else keeps here, if that was not done just now.
+    async fn look_at_gates(&self) {
+        let uptime = self.engine.clock.uptime();
+        let looked_at = *lock(&self.looked_at);
+        if looked_at.is_some_and(|at| uptime.saturating_sub(at) < self.engine.settings.keep_interval) {
+            return;
+        }
+        match self.engine.refresh_gates().await {
+            Ok(()) => *lock(&self.looked_at) = Some(uptime),
+            Err(error) => self.engine.observer.store_failed("reading the gates", &error),
         }
     }
 
     /// The carrying itself, if the lock surely lasts for as long as it may take.
-    async fn carry(&self, message: &Message, content: &Content, locked_at: Duration) -> Outcome {
+    async fn carry(&self, envelope: &Envelope<'_>, locked_at: Duration) -> Outcome {
         let within = self.pace.send_timeout;
-        let now = self.clock.now();
-        if self.clock.uptime().saturating_sub(locked_at) + within >= self.pace.lease {
+        let now = self.engine.clock.now();
+        if self.engine.clock.uptime().saturating_sub(locked_at) + within >= self.pace.lease {
             let reason = "the lock had too little left".into();
             return Outcome::Deferred { until: Until::At(now), reason };
         }
-        self.observer.carrying(message, now.since(message.due_at.min(now)));
-        let envelope = Envelope { message, content, target: None };
-        let carrying = AssertUnwindSafe(self.by.carry(&envelope, within)).catch_unwind();
+        self.engine.observer.carrying(envelope.message, now.since(envelope.message.due_at.min(now)));
+        let carrying = AssertUnwindSafe(self.by.carry(envelope, within)).catch_unwind();
         tokio::select! {
             biased;
             result = carrying => result.unwrap_or_else(|_| {
                 Outcome::Failed(Failure::new("the transport panicked; this is a bug in it").with_code("PANIC"))
             }),
-            () = self.clock.sleep(within) => Outcome::Lost { reason: "no answer in time".into() },
+            () = self.engine.clock.sleep(within) => Outcome::Lost { reason: "no answer in time".into() },
         }
     }
 
     /// Writes what came of a carrying until the store has answered for it.
-    async fn record(&self, message: &Message, outcome: &Outcome) {
+    async fn record(&self, line: &Line, message: &Message, outcome: Outcome) {
         // Without a name it counts while the message is handed off, which this one is.
-        let reported = report(message, None, outcome, &self.route, self.clock.now());
-        let Reported::Applies(change) = reported else { return };
+        let change_for =
+            |outcome: &Outcome| match report(message, None, outcome, &line.route, self.engine.clock.now()) {
+                Reported::Applies(change) => Some(change),
+                Reported::Ignored(_) => None,
+            };
+        let mut outcome = outcome;
+        let Some(mut change) = change_for(&outcome) else { return };
         let mut wait = RETRY_FIRST;
         let answer = loop {
-            match self.desk.record((*change).clone()).await {
-                Ok(answer) => break answer,
-                Err(error) => self.observer.store_failed("writing what came of a sending", &error),
+            match (self.desk.record((*change).clone()).await, &outcome) {
+                (Ok(answer), _) => break answer,
+                // Not every table has a word for what nobody wants sent any more; every one has one for the dead.
+                (Err(StoreError::Unfit(_)), Outcome::Skipped { reason }) => {
+                    outcome = Outcome::Refused(Failure::new(reason));
+                    let Some(refused) = change_for(&outcome) else { return };
+                    change = refused;
+                    continue;
+                }
+                (Err(error), _) => {
+                    self.engine.observer.store_failed("writing what came of a sending", &error);
+                }
             }
-            self.clock.sleep(wait).await;
+            self.engine.clock.sleep(wait).await;
             wait = (wait * 2).min(RETRY_MAX);
         };
         match answer {
             Applied::Applied | Applied::AlreadyMine => {
-                self.observer.observe(&change.event);
+                self.engine.observer.observe(&change.event);
                 if let Some(letter) = &change.spawn {
-                    self.observer.observe(&Event::of(&letter.message, Kind::Accepted, change.event.at));
+                    self.engine.observer.observe(&Event::of(
+                        &letter.message,
+                        Kind::Accepted,
+                        change.event.at,
+                    ));
                 }
             }
             Applied::Superseded(_) => {
-                self.observer.observe(&Event { kind: Kind::AttemptLate, ..change.event.clone() });
+                self.engine.observer.observe(&Event { kind: Kind::AttemptLate, ..change.event.clone() });
             }
         }
-        self.observer.tried(&change.message, outcome);
+        self.engine.observer.tried(&change.message, &outcome);
     }
 }
 
@@ -231,4 +283,8 @@ impl Sink for Sender {
     async fn report(&self, batch: Vec<Report>) -> Result<Vec<Told>, StoreError> {
         Ok(vec![Told::NoMessage; batch.len()])
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

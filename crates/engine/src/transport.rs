@@ -30,6 +30,11 @@ pub trait Transport: Send + Sync + 'static {
         None
     }
 
+    /// Whether what it carries are e-mails, whatever a single message looks like.
+    fn carries_emails(&self) -> bool {
+        false
+    }
+
     /// What it lacks to carry anything at all, and what to do about it, in words for people. Messages wait meanwhile.
     fn lacks(&self) -> Option<Arc<str>> {
         None

@@ -14,18 +14,21 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let server = server()?;
-    let database = std::env::temp_dir().join("redeliver-booking.db");
+    run(&server()?, &std::env::temp_dir().join("redeliver-booking.db")).await
+}
+
+/// Books, with the mails and the bookings in this file and this mail server.
+pub async fn run(server: &str, database: &Path) -> Result<(), Box<dyn Error>> {
     println!("bookings and mails are in {}", database.display());
 
     let redeliver = Redeliver::builder(format!("sqlite:{}", database.display()))
-        .smtp(&server)
+        .smtp(server)
         .from("Booking desk <desk@example.org>")
         .policy(every_two_seconds())
         .open()
         .await?;
     let worker = redeliver.start()?;
-    let mut desk = Desk::open(&database)?;
+    let mut desk = Desk::open(database)?;
 
     // The booking, its seats and its mail: all of it, or nothing.
     let (number, mail) = desk.book(&redeliver, "Ada", "ada@example.org", 2)?;
@@ -131,10 +134,11 @@ async fn ended(redeliver: &Redeliver, id: &MessageId) -> Status {
     let mut looks = tokio::time::interval(Duration::from_millis(100));
     loop {
         looks.tick().await;
-        if let Ok(Some(status @ (Status::Delivered | Status::Dead | Status::Cancelled))) =
-            redeliver.status(id).await
-        {
-            return status;
+        match redeliver.status(id).await {
+            Ok(Some(status @ (Status::Delivered | Status::Dead | Status::Cancelled))) => return status,
+            // A mail that has gone out is not kept.
+            Ok(None) => return Status::Delivered,
+            Ok(Some(_)) | Err(_) => {}
         }
     }
 }

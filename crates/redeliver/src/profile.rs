@@ -1,4 +1,5 @@
-//! What an outbox does unless it is told otherwise: what the profile `email-outbox` of the command does.
+//! What an outbox does unless it is told otherwise: what the profile `email-outbox` of the command does. A test beside the
+//! profiles compares the two.
 
 use std::time::Duration;
 
@@ -26,8 +27,17 @@ pub fn email_policy() -> Policy {
 }
 
 /// The route [`EMAIL_ROUTE`] over [`SMTP_TRANSPORT`], retried by this policy.
+///
+/// A server may take its time with a mail, and whoever gives up early may have sent it: so much patience, and a lease to
+/// match. A mail that has gone out is deleted; its key still answers for a week.
 pub fn email_route(policy: Policy) -> Route {
-    Route { inline_first: true, ..Route::new(EMAIL_ROUTE, SMTP_TRANSPORT, policy) }
+    Route {
+        inline_first: true,
+        lease: Duration::from_secs(3 * 60),
+        send_timeout: Duration::from_secs(60),
+        retention: Duration::ZERO,
+        ..Route::new(EMAIL_ROUTE, SMTP_TRANSPORT, policy)
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use redeliver_core::{Message, MessageId, State, Timestamp};
 use redeliver_engine::Engine;
 use redeliver_engine::inline::Waiter;
 use redeliver_engine::intake::{Accepted, Sink};
+use redeliver_engine::store::StoreError;
 use tokio::runtime::Handle;
 
 use crate::error::{Error, no_runtime};
@@ -114,25 +115,30 @@ async fn first_try(
     let settled = async {
         match waiter {
             Some(waiter) => match waiter.settled().await {
-                Some(message) => Some(message),
-                None => look(engine, &id).await,
+                Some(message) => Ok(Some(message)),
+                None => engine.store().get(id.clone()).await,
             },
             None => tried(outbox, &id).await,
         }
     };
     let settled = tokio::select! {
         biased;
-        settled = settled => settled,
+        settled = settled => Some(settled),
         () = engine.clock().sleep(wait) => None,
     };
-    settled.map_or(queued, Sent::of)
+    match settled {
+        Some(Ok(Some(message))) => Sent::of(message),
+        // What was given up is kept: one that is gone has gone out, on a route that keeps nothing of it.
+        Some(Ok(None)) => Sent::Delivered { id, receipt: None },
+        Some(Err(_)) | None => queued,
+    }
 }
 
 /// A message that is not tried before our eyes, because the worker has only just been started or has its hands full,
-/// once it was tried; at once, if nobody here will try it now.
-async fn tried(outbox: &Outbox, id: &MessageId) -> Option<Message> {
+/// once it was tried; at once, if nobody here will try it now. Nothing, if it is gone.
+async fn tried(outbox: &Outbox, id: &MessageId) -> Result<Option<Message>, StoreError> {
     loop {
-        let message = look(&outbox.engine, id).await?;
+        let Some(message) = outbox.engine.store().get(id.clone()).await? else { return Ok(None) };
         let is_next = match &message.state {
             State::Waiting { parked_for: None } => message.due_at <= outbox.engine.clock().now(),
             State::Claimed(_) => true,
@@ -144,7 +150,7 @@ async fn tried(outbox: &Outbox, id: &MessageId) -> Option<Message> {
         };
         let was_tried = message.attempts > message.attempts_before;
         if !is_next || was_tried || !outbox.is_carrying() {
-            return Some(message);
+            return Ok(Some(message));
         }
         outbox.engine.clock().sleep(LOOK_INTERVAL).await;
     }

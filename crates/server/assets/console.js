@@ -8,13 +8,19 @@ const skew = Number.isNaN(serverNow) ? 0 : serverNow - Date.now();
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+const short = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const hour = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
+// In one unit or two, as the server says it.
+const units = [["days", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 function span(seconds) {
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h`;
-  return `${Math.floor(seconds / 86400)} days`;
+  const first = units.findIndex(([, unit]) => seconds >= unit);
+  const [name, unit] = units[first];
+  const count = Math.floor(seconds / unit);
+  const words = `${count} ${name === "days" && count === 1 ? "day" : name}`;
+  const next = units[first + 1];
+  const rest = next ? Math.floor((seconds % unit) / next[1]) : 0;
+  return rest > 0 && count < 10 ? `${words} ${rest} ${next[0]}` : words;
 }
 
 function distance(at, now) {
@@ -28,14 +34,35 @@ function clock(at, now) {
   return isToday ? hour.format(at) : full.format(at);
 }
 
+const shown = { clock, distance, hour: (at) => short.format(at) };
 function showTimes() {
   const now = new Date(Date.now() + skew);
   for (const time of document.querySelectorAll("time[data-show]")) {
     const at = new Date(time.dateTime);
     if (Number.isNaN(at.getTime())) continue;
-    const text = time.dataset.show === "clock" ? clock(at, now) : distance(at, now);
+    const text = shown[time.dataset.show](at, now);
     if (time.textContent !== text) time.textContent = text;
     time.title = `${exact.format(at)} · ${time.dateTime}`;
+  }
+}
+
+// Whoever writes a time without a zone means their own; the server is told the exact one.
+const written = /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}(?::\d{2})?))?$/;
+function sayTimes(form) {
+  for (const field of form.querySelectorAll("input[data-time]")) {
+    const [, date, hour] = field.value.trim().match(written) ?? [];
+    const at = new Date(`${date}T${hour ?? "00:00"}`);
+    if (date && !Number.isNaN(at.getTime())) field.value = at.toISOString();
+  }
+}
+
+function readTimes() {
+  const two = (number) => String(number).padStart(2, "0");
+  for (const field of document.querySelectorAll("input[data-time]")) {
+    const at = new Date(field.value);
+    if (!field.value.endsWith("Z") || Number.isNaN(at.getTime())) continue;
+    const clock = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":");
+    field.value = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock.replace(/:00$/, "")}`;
   }
 }
 
@@ -140,9 +167,16 @@ function press(event) {
   action();
 }
 
-// On a phone the bar is wider than the screen.
-document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+// Where the bar is wider than the screen, the page that one is on is seen in it.
+function showHere() {
+  const here = document.querySelector(".top nav [aria-current]");
+  if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - (here.parentElement.clientWidth - here.offsetWidth) / 2;
+}
+showHere();
+addEventListener("resize", showHere);
 if (location.hash === "#find") toFilter();
+readTimes();
+document.getElementById("filter")?.addEventListener("submit", (event) => sayTimes(event.target));
 showTimes();
 setInterval(showTimes, 1000);
 // What came while somebody was in the middle of something is looked at later; so is everything where nobody says anything.

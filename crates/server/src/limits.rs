@@ -79,7 +79,8 @@ pub async fn within<T>(clock: &dyn Clock, span: Duration, future: impl Future<Ou
     tokio::select! {
         biased;
         value = future => Some(value),
-        () = clock.sleep(span) => None,
+        // Made only where something has to be waited for.
+        () = async { clock.sleep(span).await } => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is counted and measured. Labels come from closed sets: routes of the config, paths of the router, words of ours.
 
+mod requests;
 mod scrape;
 
 use std::sync::Arc;
@@ -15,13 +16,11 @@ use redeliver_engine::store::StoreError;
 use tokio::sync::Mutex;
 
 use crate::Server;
+use requests::{REQUEST_SECONDS, REQUESTS, Requests};
 use scrape::Counted;
 
 /// How long counts are told again before the store is asked anew: `/metrics` is open to all, and counting isn't free.
 const COUNTS_FOR: Duration = Duration::from_secs(1);
-
-const REQUESTS: &str = "redeliver_http_requests_total";
-const REQUEST_SECONDS: &str = "redeliver_http_seconds";
 
 /// How long requests take, in seconds.
 const BUCKETS_S: [f64; 14] =
@@ -38,6 +37,7 @@ pub struct Metrics {
     counted: Arc<Mutex<Option<Counted>>>,
     /// The routes whose waiting messages are told as the depth of a retry queue.
     retry_routes: Arc<[Name]>,
+    requests: Arc<Requests>,
 }
 
 impl Metrics {
@@ -113,14 +113,7 @@ impl Measured {
     pub fn end(self, server: &Server, status: StatusCode) {
         let took = server.engine.clock().uptime().saturating_sub(self.start);
         let path = self.path.as_ref().map_or("other", MatchedPath::as_str);
-        let labels = [
-            ("method", self.method.to_owned()),
-            ("path", path.to_owned()),
-            ("status", status.as_str().to_owned()),
-        ];
-        ::metrics::counter!(REQUESTS, &labels).increment(1);
-        ::metrics::histogram!(REQUEST_SECONDS, "method" => self.method, "path" => path.to_owned())
-            .record(took.as_secs_f64());
+        server.metrics.requests.count(self.method, path, status.as_u16(), took);
     }
 }
 

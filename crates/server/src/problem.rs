@@ -114,6 +114,11 @@ impl Problem {
         )
     }
 
+    /// The same, naming the fields that are to blame.
+    pub fn naming(self, errors: Vec<FieldProblem>) -> Self {
+        Self { errors, ..self }
+    }
+
     /// 422: it can be read, but fields of it are wrong.
     pub fn invalid(errors: Vec<FieldProblem>) -> Self {
         let detail = match errors.as_slice() {

@@ -13,8 +13,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::{
-    audit, bulk, campaigns, dead_letters, health, instances, keys, messages, outbox, routes as ways, senders,
-    stats, suppressions, workspaces,
+    audit, bulk, campaigns, dead_letters, destinations, health, instances, keys, messages, outbox,
+    routes as ways, senders, stats, suppressions, workspaces,
 };
 use crate::limits::within;
 use crate::metrics::Measured;
@@ -38,6 +38,9 @@ pub(crate) fn calls() -> OpenApiRouter<Server> {
         .routes(routes!(ways::list))
         .routes(routes!(ways::pause))
         .routes(routes!(ways::resume))
+        .routes(routes!(destinations::list))
+        .routes(routes!(destinations::pause))
+        .routes(routes!(destinations::resume))
         .routes(routes!(campaigns::list, campaigns::create))
         .routes(routes!(campaigns::get))
         .routes(routes!(campaigns::prospects::enrol))
@@ -54,6 +57,7 @@ pub(crate) fn calls() -> OpenApiRouter<Server> {
         .routes(routes!(workspaces::quotas))
         .routes(routes!(suppressions::list, suppressions::add))
         .routes(routes!(suppressions::remove))
+        .routes(routes!(senders::list))
         .routes(routes!(senders::pause))
         .routes(routes!(senders::resume))
         .routes(routes!(stats::stats))

@@ -46,12 +46,43 @@ pub(crate) fn time(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         return Err(bad());
     }
     let ago = |span: Duration| now.minus(span);
-    text.parse().or_else(|_| parse_span(text).map(ago)).map_err(|_| bad())
+    let said = text.parse().or_else(|_| parse_span(text).map(ago));
+    said.ok().or_else(|| in_utc(text)).ok_or_else(bad)
+}
+
+/// A day or a time of day without a zone, as people write it: in UTC.
+fn in_utc(text: &str) -> Option<Timestamp> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"-: T.".contains(&byte));
+    let written: jiff::civil::DateTime = text.trim().parse().ok().filter(|_| is_plain)?;
+    let at = written.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    Some(Timestamp::from_ms(at.timestamp().as_millisecond()))
 }
 
 fn words(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("is empty".to_owned()),
         text => Ok(text.to_lowercase()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_with_a_zone_without_one_or_as_how_long_ago() {
+        let now = Timestamp::from_ms(1_796_115_600_000);
+        let check = |text: &str, ms: Option<i64>| {
+            assert_eq!(time(text, now).ok(), ms.map(Timestamp::from_ms), "{text}");
+        };
+        check("2026-12-01T09:00:00Z", Some(now.as_ms()));
+        check("2026-12-01T10:00:00+01:00", Some(now.as_ms()));
+        check("2026-12-01 09:00", Some(now.as_ms()));
+        check("2026-12-01T09:00", Some(now.as_ms()));
+        check("2026-12-01", Some(now.as_ms() - 9 * 3_600_000));
+        check("1h", Some(now.as_ms() - 3_600_000));
+        for wrong in ["", "0", "x", "2026-12-01 09:00[Europe/Paris]", "2026-13-01", "9:00"] {
+            check(wrong, None);
+        }
     }
 }

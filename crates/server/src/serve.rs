@@ -14,7 +14,7 @@ use redeliver_engine::stop::Stop;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tower::ServiceExt;
+use tower::Service;
 
 use crate::limits::{HEADERS_MAX, Limits};
 
@@ -65,11 +65,12 @@ async fn connect(stream: TcpStream, router: Router, limits: Arc<Limits>, mut sto
     let _ = stream.set_nodelay(true);
     let told = stop.clone();
     let answer = service_fn(move |request: hyper::Request<Incoming>| {
-        let router = router.clone();
+        let mut router = router.clone();
         let mut request = request.map(Body::new);
         // An answer that goes on and on has to hear it too.
         request.extensions_mut().insert(told.clone());
-        async move { router.oneshot(request).await }
+        // A router is always ready.
+        router.call(request)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -22,6 +22,15 @@ pub struct PgBouncer {
 impl PgBouncer {
     /// Starts one with so few connections that callers meet on them.
     pub fn start(server: &PostgresServer) -> Self {
+        Self::start_with(server, "")
+    }
+
+    /// The same, which lets in whoever brings settings, and drops them.
+    pub fn start_dropping_settings(server: &PostgresServer) -> Self {
+        Self::start_with(server, "ignore_startup_parameters = options\n")
+    }
+
+    fn start_with(server: &PostgresServer, more: &str) -> Self {
         let directory =
             tempfile::Builder::new().prefix("redeliver-pgb").tempdir().expect("a directory for it");
         give(directory.path(), USER);
@@ -29,7 +38,7 @@ impl PgBouncer {
         let config = format!(
             "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 4\n\
-             max_client_conn = 1000\n",
+             max_client_conn = 1000\n{more}",
             server.port()
         )
         .replace("* = host=127.0.0.1", &format!("* = user={USER} host=127.0.0.1"));

@@ -10,9 +10,12 @@ use redeliver_core::gate::{Scope, Verdict};
 use redeliver_core::limit::Rate;
 use redeliver_core::operate::Action;
 use redeliver_core::outcome::{Blame, Until};
+use redeliver_core::report::Report;
+use redeliver_core::route::OnAuthError;
 use redeliver_core::{AttemptId, Content, Failure, Lane, Message, Outcome, Route, State, Timestamp};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::gate::Gate;
+use redeliver_engine::intake::{Sink, Told};
 use redeliver_simulation::stage::{Act, Carrying, Stage, route, to};
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -80,6 +83,23 @@ fn a_refused_login_holds_everybody_until_one_message_finds_that_it_is_good_again
 }
 
 #[test]
+fn a_report_that_is_bound_to_a_workspace_says_nothing_of_others() {
+    let mut stage = Stage::new(route(), |_| (AT_ONCE, Outcome::HandedOff));
+    let [id] = stage.accept(vec![to("mx")]).try_into().unwrap();
+    stage.pass(seconds(1));
+    assert_eq!(stage.message(&id).state.name(), "handed_off");
+    let mut report = |workspace: Option<&str>| {
+        let workspace = workspace.map(Into::into);
+        let report = Report { message: id.clone(), attempt: None, outcome: delivered(), workspace };
+        let engine = Arc::clone(&stage.engine);
+        stage.now(async move { Sink::report(&*engine, vec![report]).await }).unwrap()
+    };
+    assert_eq!(report(Some("other")), [Told::NoMessage]);
+    assert_eq!(report(Some("default")), [Told::Applied]);
+    assert_eq!(report(None), [Told::Ignored], "it has ended");
+}
+
+#[test]
 fn an_explanation_names_the_gate_that_a_message_waits_for() {
     let mut stage = Stage::new(route(), takes_all);
     stage.pass(seconds(1));
@@ -89,7 +109,8 @@ fn an_explanation_names_the_gate_that_a_message_waits_for() {
     stage.pass(seconds(1));
     let (engine, id) = (Arc::clone(&stage.engine), ids[0].clone());
     let said = stage.now(async move { engine.explain(&id).await }).unwrap().unwrap();
-    assert!(said.sentence.contains("pause:destination:mx is closed (paused by ada)"), "{}", said.sentence);
+    assert!(said.sentence.contains("destination mx is paused by ada since"), "{}", said.sentence);
+    assert!(said.sentence.contains("goes on when a person resumes it"), "{}", said.sentence);
     assert_eq!(said.earliest_at, None);
 }
 
@@ -438,4 +459,21 @@ fn an_operator_retries_cancels_and_dismisses_and_every_deed_is_on_record() {
     let audit: Vec<&str> = stage.store.snapshot().audit.iter().map(|deed| deed.action).collect();
     assert_eq!(audit.len(), 3);
     assert!(["retry", "cancel", "dismiss"].iter().all(|action| audit.contains(action)));
+}
+
+#[test]
+fn a_refused_login_that_refuses_costs_one_message_and_the_others_go_once_it_is_good() {
+    let route = Route { on_auth_error: OnAuthError::RefuseAndHold, concurrency_max: 1, ..route() };
+    let good_from = Arc::new(OnceLock::new());
+    let good = Arc::clone(&good_from);
+    let mut stage = Stage::new(route, move |carrying| match good.get() {
+        Some(from) if carrying.at >= *from => (AT_ONCE, delivered()),
+        _ => (AT_ONCE, Outcome::Failed(Failure::new("535 no").blaming(Blame::Credential))),
+    });
+    good_from.set(stage.time().plus(seconds(900))).unwrap();
+    let ids = stage.accept(vec![to("relay"), to("relay"), to("relay")]);
+    stage.pass(seconds(2_000));
+    let states: Vec<&str> = ids.iter().map(|id| stage.message(id).state.name()).collect();
+    assert_eq!(states.iter().filter(|state| **state == "dead").count(), 1, "{states:?}");
+    assert_eq!(states.iter().filter(|state| **state == "delivered").count(), 2, "{states:?}");
 }

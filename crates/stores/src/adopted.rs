@@ -155,6 +155,9 @@ pub trait Rows: Send + Sync + 'static {
 
     /// Whether this text can be the id of a row.
     fn is_id(&self, text: &str) -> bool;
+
+    /// Whether ids are numbers, rather than texts that may look like some.
+    fn has_number_ids(&self) -> bool;
 }
 
 /// The columns that one row has in every statement, in this order: `id, key, status, attempts, next_attempt_at,

@@ -11,6 +11,15 @@ pub(crate) fn state_number(word: &str) -> Option<i16> {
     STATES.iter().zip(0..).find(|(name, _)| **name == word).map(|(_, number)| number)
 }
 
+/// Whether a message waits as it came: nothing has happened to it here, whatever it went through elsewhere.
+pub(crate) fn is_untouched(message: &Message) -> bool {
+    let Message { generation, losses, unconfirmed, possible_duplicates, .. } = *message;
+    matches!(message.state, State::Waiting { parked_for: None })
+        && [generation, losses, unconfirmed, possible_duplicates] == [0; 4]
+        && (message.fence, message.is_dead_letter, message.settled_claim) == (0, false, None)
+        && message.recipients.is_empty()
+}
+
 /// The columns that only some states fill.
 #[derive(Default)]
 pub(crate) struct Standing<'a> {

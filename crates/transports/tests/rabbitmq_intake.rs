@@ -9,10 +9,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use prost::Message as _;
+use redeliver_conformance::intake::sink::{Answers, ScriptedSink};
 use redeliver_conformance::intake::{IntakeRig, feed as rules};
 use redeliver_core::Timestamp;
 use redeliver_engine::clock::WallClock;
 use redeliver_engine::intake::Intake;
+use redeliver_engine::stop::stop_pair;
 use redeliver_transports::rabbitmq::{
     Broker, BrokerConfig, RabbitmqIntake, RabbitmqIntakeConfig, RetryMessage,
 };
@@ -30,14 +32,18 @@ async fn rig() -> Rig {
 }
 
 async fn rig_with(broker: BrokerConfig) -> Rig {
+    rig_of(RabbitmqIntakeConfig { broker, ..RabbitmqIntakeConfig::default() }).await
+}
+
+async fn rig_of(config: RabbitmqIntakeConfig) -> Rig {
     let peer = Peer::start().await;
-    let broker = BrokerConfig { broker: Broker::parse(&peer.url()).ok(), ..broker };
+    let broker = BrokerConfig { broker: Broker::parse(&peer.url()).ok(), ..config.broker };
     let config = RabbitmqIntakeConfig {
         broker,
         queue: "source".to_owned(),
         route: "retry".into(),
         rejects: "unreadable".into(),
-        ..RabbitmqIntakeConfig::default()
+        ..config
     };
     let intake = RabbitmqIntake::new("source", config, WallClock::new(Timestamp::default())).unwrap();
     Rig { intake, peer, put: AtomicU32::new(0) }
@@ -82,4 +88,27 @@ async fn an_intake_that_gets_no_answer_asks_again() {
     rig.peer.leave_unanswered(2);
     rules::everything_good_reaches_the_sink(&rig).await;
     assert_eq!(rig.peer.unanswered(), 0, "it was left without an answer twice");
+}
+
+#[tokio::test]
+async fn no_more_is_in_hand_than_may_be() {
+    let config = RabbitmqIntakeConfig { in_hand_bytes_max: 10_000, ..RabbitmqIntakeConfig::default() };
+    let rig = rig_of(config).await;
+    for _ in 0..100 {
+        rig.put(vec![b'x'; 1_000].into()).await;
+    }
+    let sink = ScriptedSink::new(Answers::Waits);
+    let (stopper, stop) = stop_pair();
+    let story = async {
+        sink.called(1).await;
+        sink.answer(Answers::New);
+        while rig.peer.unacknowledged() > 0 {
+            tokio::task::yield_now().await;
+        }
+        stopper.stop();
+    };
+    let (ended, ()) = tokio::join!(rig.intake.run(&sink, stop), story);
+    assert!(ended.is_ok());
+    assert_eq!(sink.taken().len(), 100);
+    assert!(sink.calls() >= 10, "{} calls: a batch is no larger than what may be in hand", sink.calls());
 }

@@ -15,7 +15,8 @@ use redeliver_conformance::intake::IntakeRig;
 use redeliver_conformance::intake::sink::{Answers, ScriptedSink};
 use redeliver_conformance::make;
 use redeliver_core::accept::NewMessage;
-use redeliver_core::{AttemptId, Content, Timestamp};
+use redeliver_core::report::Report;
+use redeliver_core::{AttemptId, Content, Failure, Outcome, Timestamp};
 use redeliver_engine::bring::Bring;
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::intake::Intake;
@@ -222,6 +223,40 @@ fn two_members_share_what_comes() {
         all.sort();
         all.dedup();
         assert_eq!(all.len(), 100);
+    });
+}
+
+#[test]
+fn a_report_that_the_store_can_never_take_is_kept_as_dead_and_stops_no_other() {
+    run(async {
+        let server = RedisServer::shared();
+        let clock = WallClock::new(Timestamp::default());
+        let config = RedisIntakeConfig {
+            server: server_config(&server.url()),
+            stream: "odd-reports".to_owned(),
+            takes: Takes::Reports,
+            workspace: Some("shop".into()),
+            ..RedisIntakeConfig::default()
+        };
+        let attempt = AttemptId::of(&make::message(1)).to_string();
+        let report = |error: &str| {
+            format!(r#"{{"attempt_id": "{attempt}", "outcome": "failed", "error": "{error}"}}"#)
+        };
+        for error in ["busy", "xyz", "away"] {
+            put(server, "odd-reports", &report(error));
+        }
+        let intake = RedisIntake::new("reports", &config, "ann", bring(clock.clone()), clock).unwrap();
+        let sink = ScriptedSink::new(Answers::UnfitFor(b'x'));
+        fed(&intake, &sink, async {
+            until("all is acknowledged", || unacknowledged(server, "odd-reports") == 0).await;
+        })
+        .await;
+        let failed = |error: &str| Outcome::Failed(Failure::new(error));
+        let outcomes: Vec<Outcome> = sink.reports().into_iter().map(|report| report.outcome).collect();
+        assert_eq!(outcomes, [failed("busy"), failed("away")]);
+        assert_eq!(sink.set_aside(), [report("xyz")]);
+        let of_the_intake = |report: &Report| report.workspace.as_deref() == Some("shop");
+        assert!(sink.reports().iter().all(of_the_intake), "they may be about messages of its workspace only");
     });
 }
 

@@ -11,7 +11,7 @@ use redeliver_transports::rabbitmq::amqp::method::{Method, flags};
 use redeliver_transports::rabbitmq::amqp::properties::{PERSISTENT, Properties};
 use redeliver_transports::rabbitmq::amqp::table::{Field, Table};
 use redeliver_transports::rabbitmq::amqp::wire::Short;
-use redeliver_transports::rabbitmq::amqp::{Address, Confirm, Connection, NAME_HEADER, Options};
+use redeliver_transports::rabbitmq::amqp::{Address, Confirm, Connection, Flow, NAME_HEADER, Options};
 use redeliver_transports::rabbitmq::{Broker, RetryMessage};
 use tokio::net::TcpStream;
 
@@ -82,7 +82,8 @@ impl Bare {
         let begun = Instant::now();
         let connection = self.connection().await;
         let channel = connection.channel().await.unwrap();
-        let mut coming = channel.consume(&Short::cut(queue), PREFETCH).await.unwrap();
+        let flow = Flow { prefetch: PREFETCH, in_hand_bytes_max: usize::MAX };
+        let mut coming = channel.consume(&Short::cut(queue), flow).await.unwrap();
         let mut taken = 0;
         while taken < count {
             let mut last = coming.recv().await.unwrap().tag;

@@ -24,7 +24,7 @@ pub const BODY_BYTES: usize = 200;
 /// Messages without a confirm, at most: the profile's `concurrency_max`.
 pub const IN_FLIGHT: usize = 1_000;
 /// Messages on their way to a consumer, at most: what an intake has by default.
-pub const PREFETCH: u16 = 2_000;
+pub const PREFETCH: u16 = 4_000;
 /// Messages that are acknowledged at once, at most.
 pub const BATCH: usize = 1_000;
 

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 
-use super::ConfigArgs;
+use super::ReachArgs;
 
 /// `redeliver keys`
 #[derive(Debug, Subcommand)]
@@ -19,18 +19,18 @@ pub enum KeysCommand {
         /// The only workspace that it reaches; without it, all of them
         #[arg(long)]
         workspace: Option<String>,
-        /// Which config.
+        /// Where the keys are.
         #[command(flatten)]
-        config: ConfigArgs,
+        reach: ReachArgs,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// List the keys, without their secrets
     List {
-        /// Which config.
+        /// Where the keys are.
         #[command(flatten)]
-        config: ConfigArgs,
+        reach: ReachArgs,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -39,8 +39,8 @@ pub enum KeysCommand {
     Revoke {
         /// The key's id, as `redeliver keys list` shows it
         id: String,
-        /// Which config.
+        /// Where the keys are.
         #[command(flatten)]
-        config: ConfigArgs,
+        reach: ReachArgs,
     },
 }

@@ -255,9 +255,49 @@ pub struct CountArgs {
     pub reach: ReachArgs,
 }
 
+/// `redeliver destinations`
+#[derive(Debug, Subcommand)]
+pub enum DestinationsCommand {
+    /// List the destinations that are paused, held, throttled or whose breaker is open
+    List {
+        /// Who reads it.
+        #[command(flatten)]
+        output: OutputArgs,
+        /// Where they are.
+        #[command(flatten)]
+        reach: ReachArgs,
+    },
+    /// Stop everything to a destination until it is resumed
+    Pause(DestinationArgs),
+    /// Let everything to a destination go again, also after a login that was refused
+    Resume(DestinationArgs),
+}
+
+/// `redeliver destinations pause` and `resume`
+#[derive(Debug, ArgGroup)]
+pub struct DestinationArgs {
+    /// The destination's name, as `destinations list` and `explain` say it
+    pub name: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where it is.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
 /// `redeliver senders`
 #[derive(Debug, Subcommand)]
 pub enum SendersCommand {
+    /// List the senders that are paused, or held after a login that was refused
+    List {
+        /// Who reads it.
+        #[command(flatten)]
+        output: OutputArgs,
+        /// Where they are.
+        #[command(flatten)]
+        reach: ReachArgs,
+    },
     /// Stop everything of a sender until it is resumed
     Pause(SenderArgs),
     /// Let everything of a sender go again, also after a login that was refused

@@ -10,6 +10,9 @@ use crate::reach::{self, Missing, Reach, Request, segment};
 /// Characters of a name, at most.
 const NAME_LEN_MAX: usize = 40;
 
+/// Characters of a drawn bar.
+const BAR_LEN: usize = 10;
+
 pub(super) fn run(command: &BulkCommand) -> anyhow::Result<()> {
     match command {
         BulkCommand::Retry(args) => begin("retry", args),
@@ -42,9 +45,13 @@ fn begin(action: &str, args: &BulkArgs) -> anyhow::Result<()> {
 
 /// What it would mean, in a sentence.
 fn meaning(action: &str, answer: &Value) -> String {
-    let least = if answer["at_least"] == true { " or more" } else { "" };
+    // What was not counted costs more, and takes longer.
+    let (least, cost, about) = match answer["at_least"] == true {
+        true => ("at least ", "for those which were counted, up to", "at least"),
+        false => ("", "up to", "about"),
+    };
     let cost = match answer["attempts_max"].as_u64() {
-        Some(tries) if tries > 0 => format!(", up to {tries} tries"),
+        Some(tries) if tries > 0 => format!(", {cost} {tries} tries"),
         _ => String::new(),
     };
     let oldest = match answer["oldest_at"].as_str() {
@@ -52,7 +59,7 @@ fn meaning(action: &str, answer: &Value) -> String {
         None => String::new(),
     };
     format!(
-        "{action} {}{least} messages{oldest}{cost}, in about {} s; nothing was done\n",
+        "{action} {least}{} messages{oldest}{cost}, in {about} {} s; nothing was done\n",
         answer["count"], answer["seconds"]
     )
 }
@@ -84,13 +91,32 @@ fn table(items: &[Value]) -> String {
             text(item, "action"),
             text(item, "standing"),
             item["done"].to_string(),
+            of(item),
+            bar(item),
+            item["pace_per_s"].as_f64().map(|pace| pace.to_string()).unwrap_or_default(),
             item["skipped"].to_string(),
             cut(&text(item, "actor"), NAME_LEN_MAX),
             cut(&text(item, "why"), NAME_LEN_MAX),
         ]
     };
-    let header = ["id", "action", "standing", "done", "skipped", "who", "why"];
-    show::table(&header, &[3, 4], items.iter().map(row).collect())
+    let header = ["id", "action", "standing", "done", "of", "", "a second", "skipped", "who", "why"];
+    show::table(&header, &[3, 4, 6, 7], items.iter().map(row).collect())
+}
+
+/// How many there were to do, once they have been counted.
+fn of(item: &Value) -> String {
+    let least = if item["total_at_least"] == true { "+" } else { "" };
+    item["total"].as_u64().map(|total| format!("{total}{least}")).unwrap_or_default()
+}
+
+/// How much of it is done, drawn.
+fn bar(item: &Value) -> String {
+    let (Some(done), Some(total)) = (item["done"].as_u64(), item["total"].as_u64()) else {
+        return String::new();
+    };
+    let share = if total == 0 { 1.0 } else { done as f64 / total as f64 };
+    let full = ((share * BAR_LEN as f64) as usize).min(BAR_LEN);
+    format!("[{}{}]", "#".repeat(full), "·".repeat(BAR_LEN - full))
 }
 
 fn text(item: &Value, name: &str) -> String {

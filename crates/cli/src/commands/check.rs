@@ -16,7 +16,9 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     for warning in &loaded.warnings {
         print_aside(warning);
     }
-    super::table::check(&loaded.config, None)?;
+    for unseen in super::table::check(&loaded.config)? {
+        print_aside(unseen);
+    }
     print(&summary(&loaded.config, loaded.warnings.len())?)
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use futures_util::future::try_join_all;
 use indicatif::ProgressBar;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::args::ExportArgs;
@@ -17,8 +18,8 @@ use crate::reach::{self, Message, Missing, Pages, Problem, Reach, Request, path_
 /// Messages that are read together.
 const LOOKS_MAX: usize = 16;
 
-/// Those that are left out unless they are asked for: importing them would send them again.
-const OVER: [&str; 2] = ["delivered", "cancelled"];
+/// Those that are left out unless they are asked for: nothing is to be sent of them.
+const OVER: [&str; 3] = ["delivered", "cancelled", "dead"];
 
 pub(super) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     reach::run(async {
@@ -45,12 +46,10 @@ async fn export(reach: &Reach, args: &ExportArgs, out: &mut impl Write) -> anyho
     let mut pages = Pages::of(&args.filter, u64::MAX);
     let mut written = 0;
     while let Some(page) = pages.next(reach).await? {
-        let wanted =
-            |message: &Message| args.filter.status.is_some() || !OVER.contains(&message.status.as_str());
         let messages: Vec<Message> =
-            page.into_iter().map(|(_, message)| message).filter(|message| wanted(message)).collect();
+            page.into_iter().map(|(_, message)| message).filter(|message| is_wanted(message, args)).collect();
         for some in messages.chunks(LOOKS_MAX) {
-            let lines = try_join_all(some.iter().map(|message| line(reach, message))).await?;
+            let lines = try_join_all(some.iter().map(|message| line(reach, message, args))).await?;
             for line in lines.into_iter().flatten() {
                 writeln!(out, "{line}")?;
                 written += 1;
@@ -64,11 +63,18 @@ async fn export(reach: &Reach, args: &ExportArgs, out: &mut impl Write) -> anyho
     Ok(written)
 }
 
-/// A message as one would send it; nothing if it is gone by now.
-async fn line(reach: &Reach, message: &Message) -> anyhow::Result<Option<Value>> {
-    let request = Request::get(path_of(&message.id, "")).with(&[("content", "full")]);
+fn is_wanted(message: &Message, args: &ExportArgs) -> bool {
+    args.filter.status.is_some() || !OVER.contains(&message.status.as_str())
+}
+
+/// A message as one would send it, as it stands now; nothing if it is gone or over by now.
+async fn line(reach: &Reach, listed: &Message, args: &ExportArgs) -> anyhow::Result<Option<Value>> {
+    let request = Request::get(path_of(&listed.id, "")).with(&[("content", "full")]);
     match reach.json(request).await {
-        Ok(mut seen) => Ok(Some(as_sent(message, seen["content"].take()))),
+        Ok(seen) => {
+            let message = Message::deserialize(&seen).context("the server's answer is no message")?;
+            Ok(is_wanted(&message, args).then(|| as_sent(&message, seen)))
+        }
         Err(error) if error.downcast_ref::<Problem>().is_some_and(|problem| problem.status == 404) => {
             Ok(None)
         }
@@ -76,7 +82,9 @@ async fn line(reach: &Reach, message: &Message) -> anyhow::Result<Option<Value>>
     }
 }
 
-fn as_sent(message: &Message, mut content: Value) -> Value {
+fn as_sent(message: &Message, mut seen: Value) -> Value {
+    let mut content = seen["content"].take();
+    keep_those_left(&mut content["email"], &seen["recipients"]);
     let mut line = Map::new();
     let mut put = |name: &str, value: Value| {
         if !value.is_null() {
@@ -90,7 +98,9 @@ fn as_sent(message: &Message, mut content: Value) -> Value {
     put("priority", message.priority.clone().into());
     put("due_at", message.due_at.to_string().into());
     put("expires_at", message.expires_at.map(|at| at.to_string()).into());
-    put("attempts", message.attempts.into());
+    let (attempts, max_attempts) = budget(message);
+    put("attempts", attempts.into());
+    put("max_attempts", max_attempts.into());
     put("error", message.last_error.as_ref().map(|error| error.text.clone()).into());
     for name in ["target", "attributes", "email", "payload", "payload_base64"] {
         let value = content[name].take();
@@ -105,6 +115,40 @@ fn as_sent(message: &Message, mut content: Value) -> Value {
     Value::Object(line)
 }
 
+/// Tries that it has had, and tries in all. What was given up has had all of them, so that it comes as given up and is
+/// not sent again unless a person says so.
+fn budget(message: &Message) -> (u32, Option<u32>) {
+    let (had, all) = (message.attempts, message.max_attempts);
+    match message.status.as_str() {
+        "dead" => {
+            let spent = had.max(all.unwrap_or(1));
+            (spent, Some(spent))
+        }
+        _ => (had, all),
+    }
+}
+
+/// Leaves out the recipients of a mail who have it, and those who never will. A verdict names its recipient by the place
+/// among all of them.
+fn keep_those_left(email: &mut Value, verdicts: &Value) {
+    let is_final = |verdict: &&Value| verdict["outcome"] == "delivered" || verdict["outcome"] == "refused";
+    let settled: Vec<u64> = verdicts
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(is_final)
+        .filter_map(|verdict| verdict["index"].as_u64())
+        .collect();
+    let mut place = 0;
+    for list in ["to", "cc", "bcc"] {
+        let Some(list) = email.get_mut(list).and_then(Value::as_array_mut) else { continue };
+        list.retain(|_| {
+            place += 1;
+            !settled.contains(&(place - 1))
+        });
+    }
+}
+
 fn create(path: &Path) -> anyhow::Result<File> {
     File::create_new(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
@@ -112,4 +156,50 @@ fn create(path: &Path) -> anyhow::Result<File> {
         }
         _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn seen(status: &str, more: Value) -> Value {
+        let mut seen = json!({
+            "id": "m-1", "workspace": "default", "route": "email", "priority": "medium", "status": status,
+            "due_at": "2027-01-01T00:00:00.000Z", "scheduled_for": "2027-01-01T00:00:00.000Z",
+            "created_at": "2027-01-01T00:00:00.000Z", "attempts": 1, "max_attempts": 6, "losses": 0,
+            "possible_duplicates": 0, "recipients": [],
+            "content": { "kind": "email", "email": { "to": ["a@x.org", "b@x.org"], "cc": ["c@x.org"],
+                "bcc": ["d@x.org"], "subject": "Hi", "text": "Hi" } },
+        });
+        seen.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        seen
+    }
+
+    fn exported(seen: Value) -> Value {
+        as_sent(&Message::deserialize(&seen).unwrap(), seen)
+    }
+
+    #[test]
+    fn who_has_a_mail_or_never_will_is_left_out_of_it() {
+        let verdict = |index: u32, outcome: &str| json!({ "index": index, "outcome": outcome });
+        let verdicts = [verdict(0, "delivered"), verdict(1, "failed"), verdict(2, "refused")];
+        let email = &exported(seen("retrying", json!({ "recipients": verdicts })))["email"];
+        assert_eq!(
+            [&email["to"], &email["cc"], &email["bcc"]],
+            [&json!(["b@x.org"]), &json!([]), &json!(["d@x.org"])]
+        );
+        assert_eq!(exported(seen("due", json!({})))["email"]["to"], json!(["a@x.org", "b@x.org"]));
+    }
+
+    #[test]
+    fn what_was_given_up_is_exported_with_all_its_tries_used_up() {
+        let tries = |seen: Value| {
+            let line = exported(seen);
+            (line["attempts"].clone(), line["max_attempts"].clone())
+        };
+        assert_eq!(tries(seen("retrying", json!({}))), (json!(1), json!(6)));
+        assert_eq!(tries(seen("dead", json!({}))), (json!(6), json!(6)));
+        assert_eq!(tries(seen("dead", json!({ "attempts": 0, "max_attempts": null }))), (json!(1), json!(1)));
+    }
 }

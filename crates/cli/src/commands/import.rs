@@ -91,21 +91,17 @@ async fn send(
     tally: &mut Tally,
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
-    let mut left = batch.lines.as_slice();
-    while !left.is_empty() {
-        let text = left.iter().flat_map(|(_, line)| [line.as_slice(), b"\n"]).flatten().copied().collect();
-        let answer = reach.call(Request::post("/v1/messages").lines(text)).await?;
-        let results = answer.lines()?;
-        let count = results.len().min(left.len());
-        if count == 0 {
-            anyhow::bail!("the server answered for none of {} lines", left.len());
-        }
-        // A server reads no further behind a line that is too large for it: the others are sent again.
-        let (answered, rest) = left.split_at(count);
-        for (result, (number, _)) in results.into_iter().zip(answered) {
-            take(result, *number, json, tally, bar)?;
-        }
-        left = rest;
+    if batch.lines.is_empty() {
+        return Ok(());
+    }
+    let text = batch.lines.iter().flat_map(|(_, line)| [line.as_slice(), b"\n"]).flatten().copied().collect();
+    let results = reach.call(Request::post("/v1/messages").lines(text)).await?.lines()?;
+    let answered = results.len();
+    for (result, (number, _)) in results.into_iter().zip(&batch.lines) {
+        take(result, *number, json, tally, bar)?;
+    }
+    if answered < batch.lines.len() {
+        anyhow::bail!("the server answered for {answered} of {} lines", batch.lines.len());
     }
     Ok(())
 }
@@ -124,7 +120,7 @@ fn take(
         (problem, _) => {
             let problem: Problem = serde_json::from_value(problem.clone()).unwrap_or_default();
             // What is wrong with the server is not wrong with the line: the next one would fare no better.
-            if problem.status >= 500 {
+            if matches!(problem.status, 408 | 429 | 500..) {
                 return Err(problem.into());
             }
             tally.refused += 1;

@@ -8,6 +8,7 @@ mod campaign;
 mod check;
 mod dead;
 mod demo;
+mod destinations;
 mod doctor;
 mod edit;
 mod export;
@@ -63,6 +64,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Routes(command) => routes::run(&command),
         Command::Campaign(command) => campaign::run(&command),
         Command::Suppressions(command) => suppressions::run(&command),
+        Command::Destinations(command) => destinations::run(&command),
         Command::Senders(command) => senders::run(&command),
         Command::Stats(args) => stats::run(&args),
         Command::Instances(args) => instances::run(&args),

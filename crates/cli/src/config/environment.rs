@@ -29,6 +29,7 @@ pub const ALIASES: &[(&str, &[&str])] = &[
     ("MaxAttempts", &["policies", "email-log", "max_attempts"]),
     ("BackoffSchedule", &["policies", "email-log", "backoff"]),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", &["telemetry", "otlp_endpoint"]),
+    ("SERVICE_NAME", &["telemetry", "service_name"]),
 ];
 
 /// The same for spans that are written as a number of milliseconds.
@@ -122,8 +123,14 @@ fn spelled_as(table: &Table, part: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use redeliver_core::Lane;
+    use redeliver_core::policy::Backoff;
+
     use super::*;
     use crate::config::source::Text;
+    use crate::config::{IntakeConfig, Sources, load, profiles};
 
     fn value(table: &Table, path: &[&str]) -> String {
         let entry = table.get(path[0]).unwrap();
@@ -181,6 +188,36 @@ mod tests {
             ["environment variable REDELIVER_STORE_URL: warning: it is not used: \
               store.url is spelled REDELIVER_STORE__URL"]
         );
+    }
+
+    #[test]
+    fn the_names_of_the_broker_retry_document_set_what_they_say() {
+        let said = [
+            ("SERVICE_NAME", "retries"),
+            ("HTTP_PORT", "9000"),
+            ("RABBITMQ_URL", "amqp://mq"),
+            ("RETRY_QUEUE", "retry.here"),
+            ("MANUAL_REVIEW_QUEUE", "review.here"),
+            ("DEFAULT_MAX_RETRIES", "5"),
+            ("BASE_DELAY_MS", "100"),
+            ("MAX_DELAY_MS", "2000"),
+            ("RETRY_POLL_INTERVAL_MS", "250"),
+        ];
+        let sources = Sources {
+            profile: profiles::find("broker-retry"),
+            variables: said.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            ..Sources::default()
+        };
+        let config = load(&sources).unwrap().config;
+        assert_eq!((config.telemetry.service_name.as_str(), config.http.port), ("retries", 9_000));
+        assert_eq!(config.engine.poll_interval, Duration::from_millis(250));
+        let IntakeConfig::Rabbitmq(intake) = &config.intakes["retry"] else { panic!("{:?}", config.intakes) };
+        assert_eq!((intake.queue.as_str(), intake.max_retries), ("retry.here", 5));
+        assert_eq!(intake.broker.broker.as_ref().map(|broker| broker.host.as_str()), Some("mq"));
+        let review = config.routes["manual-review"].route.travel(Lane::Medium);
+        assert_eq!(review.target.as_deref(), Some("review.here"));
+        let (base, cap) = (Duration::from_millis(100), Duration::from_secs(2));
+        assert_eq!(config.policies["broker"].backoff, Backoff::Exponential { base, factor: 2.0, cap });
     }
 
     #[test]

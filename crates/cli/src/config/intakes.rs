@@ -70,10 +70,16 @@ fn rabbitmq(reader: &Reader<'_>, routes: &BTreeMap<Name, RouteConfig>) -> Intake
         message_bytes_max: reader.get("message_bytes_max", default.message_bytes_max, |node| {
             Ok(node.count(1_024..=134_217_728)? as usize)
         }),
+        in_hand_bytes_max: reader.get("in_hand_bytes_max", default.in_hand_bytes_max, in_hand_bytes),
         max_retries: reader.get("max_retries", default.max_retries, |node| node.count(1..=1_000_000)),
         declare: reader.get("declare", default.declare, flag),
         queues: default.queues,
     }))
+}
+
+/// Bytes that may be on their way into the store.
+pub(super) fn in_hand_bytes(node: &Node) -> Result<usize, String> {
+    Ok(node.count(1_048_576..=1_073_741_824)? as usize)
 }
 
 pub(super) fn known_route(node: &Node, routes: &BTreeMap<Name, RouteConfig>) -> Result<Name, String> {

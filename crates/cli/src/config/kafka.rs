@@ -7,7 +7,7 @@ use redeliver_transports::kafka::{
     Brokers, ClusterConfig, Compression, KafkaConfig, KafkaIntakeConfig, Mechanism, OnConfirm, Secret, Takes,
 };
 
-use super::intakes::{IntakeConfig, known_route};
+use super::intakes::{IntakeConfig, in_hand_bytes, known_route};
 use super::reader::Reader;
 use super::routes::RouteConfig;
 use super::source::Node;
@@ -41,6 +41,7 @@ pub(super) fn intake(reader: &Reader<'_>, routes: &BTreeMap<Name, RouteConfig>) 
             .get("workspace", default.workspace, |node| text_or_empty(node, |name| Ok(name.into()))),
         batch_max: reader.get("batch_max", default.batch_max, |node| Ok(node.count(1..=10_000)? as usize)),
         message_bytes_max: reader.get("message_bytes_max", default.message_bytes_max, message_bytes),
+        in_hand_bytes_max: reader.get("in_hand_bytes_max", default.in_hand_bytes_max, in_hand_bytes),
     }))
 }
 

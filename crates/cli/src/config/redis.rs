@@ -7,7 +7,7 @@ use redeliver_transports::redis::{
     OnConfirm, RedisConfig, RedisIntakeConfig, ServerConfig, Servers, Structure, Takes,
 };
 
-use super::intakes::{IntakeConfig, known_route};
+use super::intakes::{IntakeConfig, in_hand_bytes, known_route};
 use super::reader::Reader;
 use super::routes::RouteConfig;
 use super::source::Node;
@@ -42,6 +42,7 @@ pub(super) fn intake(reader: &Reader<'_>, routes: &BTreeMap<Name, RouteConfig>) 
         message_bytes_max: reader.get("message_bytes_max", default.message_bytes_max, |node| {
             Ok(node.count(1_024..=134_217_728)? as usize)
         }),
+        in_hand_bytes_max: reader.get("in_hand_bytes_max", default.in_hand_bytes_max, in_hand_bytes),
         claim_after: reader.get("claim_after", default.claim_after, |node| node.span(SECOND..=HOUR)),
         delete: reader.get("delete", default.delete, flag),
     }))

@@ -1,16 +1,28 @@
-//! `[telemetry]`: where traces go.
+//! `[telemetry]`: where traces go, and what they call us.
 
 use super::reader::Reader;
 
 /// Where traces go.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TelemetryConfig {
     /// The collector's address, without the path of a signal; none: nothing is traced.
     pub otlp_endpoint: Option<String>,
+    /// What traces call us.
+    pub service_name: String,
+}
+
+impl Default for TelemetryConfig {
+    fn default() -> Self {
+        Self { otlp_endpoint: None, service_name: "redeliver".to_owned() }
+    }
 }
 
 pub(super) fn read(reader: &Reader<'_>) -> TelemetryConfig {
-    TelemetryConfig { otlp_endpoint: reader.get("otlp_endpoint", None, |node| node.parsed(parse_endpoint)) }
+    let default = TelemetryConfig::default();
+    TelemetryConfig {
+        otlp_endpoint: reader.get("otlp_endpoint", None, |node| node.parsed(parse_endpoint)),
+        service_name: reader.get("service_name", default.service_name, |node| node.text()),
+    }
 }
 
 fn parse_endpoint(text: &str) -> Result<Option<String>, String> {

@@ -52,10 +52,8 @@ enum Way {
 impl Reach {
     /// The way that the command line, the environment and the config say.
     pub async fn open(args: &ReachArgs, missing: Missing) -> anyhow::Result<Self> {
-        let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let url = args.url.clone().or_else(|| said("REDELIVER_URL").filter(|_| args.store.is_none()));
         let key = || key(args, said("REDELIVER_KEY"));
-        if let Some(url) = url {
+        if let Some(url) = server(args) {
             return Ok(Self(Way::Remote(Remote::new(&url, key()?)?)));
         }
         let config = config(args)?;
@@ -127,6 +125,16 @@ pub fn run<T>(story: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
     runtime.block_on(story)
+}
+
+/// The server that the command line or the environment names, if they do.
+pub fn server(args: &ReachArgs) -> Option<String> {
+    args.url.clone().or_else(|| said("REDELIVER_URL").filter(|_| args.store.is_none()))
+}
+
+/// What a variable of the environment says.
+fn said(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// The config, with the store that the command line names.

@@ -44,21 +44,20 @@ pub fn open(config: &TelemetryConfig) -> anyhow::Result<Option<(Spans, Traces)>>
         .with_endpoint(format!("{endpoint}/v1/traces"))
         .build()
         .with_context(|| format!("cannot send traces to {endpoint} (telemetry.otlp_endpoint)"))?;
-    exporter.set_resource(&resource());
+    exporter.set_resource(&resource(&config.service_name));
     let (queue, sending) = queue::queue(exporter);
     let provider = SdkTracerProvider::builder().with_span_processor(queue).build();
     let spans = Spans::new(provider.tracer("redeliver"));
     Ok(Some((spans, Traces { sending, endpoint: endpoint.clone() })))
 }
 
-/// Who we are, as traces tell: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over SERVICE_NAME.
-fn resource() -> Resource {
+/// Who we are, as traces tell: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over the config.
+fn resource(service_name: &str) -> Resource {
     let said = Resource::builder();
     let is_named = std::env::var_os("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty());
-    let name = std::env::var("SERVICE_NAME").ok().filter(|name| !name.is_empty());
     match is_named {
         true => said.build(),
-        false => said.with_service_name(name.unwrap_or_else(|| "redeliver".to_owned())).build(),
+        false => said.with_service_name(service_name.to_owned()).build(),
     }
 }
 

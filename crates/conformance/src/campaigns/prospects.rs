@@ -1,6 +1,6 @@
 //! Campaigns and prospects are kept whole; positions have no gaps.
 
-use redeliver_core::campaign::{CampaignState, Settings};
+use redeliver_core::campaign::{CampaignState, Prospect, Settings};
 use redeliver_engine::campaigns::{CampaignChange, CampaignRecord, WorkspaceRecord};
 
 use super::{CampaignRig, add, campaign, deed, prospect};
@@ -76,6 +76,19 @@ pub async fn a_prospect_is_enrolled_once(rig: &dyn CampaignRig) {
     assert_eq!(rig.campaigns().enrol("nobody", vec![prospect(1)]).await.unwrap(), [false]);
 }
 
+/// In their place, and only they.
+pub async fn a_prospect_is_corrected_in_its_place(rig: &dyn CampaignRig) {
+    add(rig, campaign("c-1", CampaignState::Running)).await;
+    rig.campaigns().enrol("c-1", vec![prospect(1), prospect(2)]).await.unwrap();
+    let corrected = Prospect { email: "new@example.org".to_owned(), ..prospect(1) };
+    assert!(rig.campaigns().correct("c-1", corrected.clone()).await.unwrap());
+    let found = rig.campaigns().prospects("c-1", 0, 9).await.unwrap();
+    let found: Vec<_> = found.into_iter().map(|record| (record.position, record.prospect)).collect();
+    assert_eq!(found, [(1, corrected.clone()), (2, prospect(2))]);
+    assert!(!rig.campaigns().correct("c-1", prospect(3)).await.unwrap());
+    assert!(!rig.campaigns().correct("c-2", corrected).await.unwrap());
+}
+
 /// So that whoever plans behind a position misses nobody.
 pub async fn those_who_enrol_at_once_get_positions_without_gaps(rig: &dyn CampaignRig) {
     add(rig, campaign("c-1", CampaignState::Draft)).await;
@@ -111,6 +124,7 @@ pub async fn a_dossier_has_what_is_needed_and_nothing_is_none(rig: &dyn Campaign
     rig.campaigns().enrol("c-1", vec![prospect(1)]).await.unwrap();
     let dossier = rig.campaigns().dossier("c-1", "p-1").await.unwrap().unwrap();
     assert_eq!((dossier.state, dossier.settings_version), (CampaignState::Running, 0));
+    assert_eq!(&*dossier.workspace, "default");
     assert_eq!(dossier.prospect.prospect, prospect(1));
     let settings = Settings { daily_quota: Some(3), ..Settings::default() };
     rig.campaigns().put_settings("default".into(), settings, deed("put_settings")).await.unwrap();

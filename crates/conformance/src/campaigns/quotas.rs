@@ -3,7 +3,7 @@
 use redeliver_core::campaign::{Allowance, Sending, Settings};
 use redeliver_core::quota::Whose;
 use redeliver_core::{Name, Timestamp};
-use redeliver_engine::campaigns::{ReserveRequest, Reserved};
+use redeliver_engine::campaigns::{ReserveRequest, Reserved, Room};
 
 use super::CampaignRig;
 use crate::make::at;
@@ -68,6 +68,24 @@ pub async fn a_full_one_counts_nothing_anywhere(rig: &dyn CampaignRig) {
     let used: Vec<_> =
         rig.campaigns().used_on("w", day).await.unwrap().iter().map(|used| used.used).collect();
     assert_eq!(used, [1, 1]);
+}
+
+/// What a look says is what counting would have said, and a look counts nothing.
+pub async fn a_look_for_room_counts_nothing(rig: &dyn CampaignRig) {
+    let now = at(0);
+    let free_at = now.plus(std::time::Duration::from_secs(30));
+    let request = ReserveRequest { free_at, ..request(r#"{ "daily_quota": 3, "sender_quota": 1 }"#, now) };
+    for _ in 0..2 {
+        assert_eq!(rig.campaigns().room(request.clone()).await.unwrap(), Room::default());
+    }
+    assert_eq!(rig.campaigns().reserve(request.clone()).await.unwrap(), Reserved::Yes);
+    let busy = Room { free_at: Some(free_at), full: Some(1) };
+    assert_eq!(rig.campaigns().room(request.clone()).await.unwrap(), busy);
+    let later = ReserveRequest { now: free_at, ..request.clone() };
+    assert_eq!(rig.campaigns().room(later).await.unwrap(), Room { free_at: None, full: Some(1) });
+    let (_, day) = request.allowances[0].key.bucket.number();
+    let used = rig.campaigns().used_on("w", day).await.unwrap();
+    assert_eq!(used.iter().map(|used| used.used).collect::<Vec<_>>(), [1, 1]);
 }
 
 /// Nothing was sent: the room is there again, and never more of it.

@@ -128,7 +128,16 @@ pub async fn nothing_but_poison_is_set_aside(rig: &dyn IntakeRig) {
 
 /// The answers come in the order of the batch: what nobody will carry is set aside, and nothing beside it.
 pub async fn each_answer_is_for_its_own_input(rig: &dyn IntakeRig) {
-    let sink = ScriptedSink::new(Answers::NoRouteFor(b'x'));
+    unwanted_is_set_aside(rig, Answers::NoRouteFor(b'x')).await;
+}
+
+/// What comes under the key of another message replaces nothing, and is not lost.
+pub async fn what_has_the_key_of_another_message_is_set_aside(rig: &dyn IntakeRig) {
+    unwanted_is_set_aside(rig, Answers::ConflictFor(b'x')).await;
+}
+
+async fn unwanted_is_set_aside(rig: &dyn IntakeRig, answers: Answers) {
+    let sink = ScriptedSink::new(answers);
     let inputs = ["a1", "x1", "a2", "a3", "a4", "x2"];
     for input in inputs {
         rig.put(Bytes::from_static(input.as_bytes())).await;
@@ -137,6 +146,20 @@ pub async fn each_answer_is_for_its_own_input(rig: &dyn IntakeRig) {
     let mut aside = set_aside(rig, &sink).await;
     aside.sort();
     assert_eq!(aside, ["x1", "x2"]);
+}
+
+/// What a store can never keep is set aside like poison, and what came with it is kept.
+pub async fn what_the_sink_can_never_take_is_set_aside_and_stops_nothing(rig: &dyn IntakeRig) {
+    let sink = ScriptedSink::new(Answers::UnfitFor(b'x'));
+    let inputs = ["a1", "x1", "a2", "a3", "a4", "x2", "a5"];
+    for input in inputs {
+        rig.put(Bytes::from_static(input.as_bytes())).await;
+    }
+    fed(rig, &sink, all_acknowledged(rig)).await;
+    let mut taken = sink.taken();
+    taken.sort();
+    assert_eq!(taken, ["a1", "a2", "a3", "a4", "a5"]);
+    assert_eq!(set_aside(rig, &sink).await.len(), 2);
 }
 
 /// With nothing to do.

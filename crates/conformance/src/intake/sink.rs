@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use redeliver_core::Outcome;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::report::Report;
 use redeliver_engine::intake::{Accepted, Sink, Told};
@@ -21,6 +22,10 @@ pub enum Answers {
     Duplicate,
     /// There is no route for what begins with this byte; the rest is new.
     NoRouteFor(u8),
+    /// The key of what begins with this byte is another message's; the rest is new.
+    ConflictFor(u8),
+    /// The store can take nothing that begins with this byte, nor anything together with it; the rest is new.
+    UnfitFor(u8),
     /// The store does not answer.
     Fails,
     /// Nothing, until it is told otherwise.
@@ -104,7 +109,15 @@ impl Sink for ScriptedSink {
             Answers::NoRouteFor(first) if bytes.first() == Some(&first) && !is_refused => {
                 Ok(Accepted::NoRoute)
             }
-            Answers::NoRouteFor(_) => Ok(Accepted::New(id(1))),
+            Answers::UnfitFor(first) if bytes.first() == Some(&first) && !is_refused => {
+                Err(StoreError::Unfit("as the story goes".to_owned()))
+            }
+            Answers::ConflictFor(first) if bytes.first() == Some(&first) && !is_refused => {
+                Ok(Accepted::Conflict(id(1)))
+            }
+            Answers::NoRouteFor(_) | Answers::UnfitFor(_) | Answers::ConflictFor(_) => {
+                Ok(Accepted::New(id(1)))
+            }
             Answers::Fails | Answers::Waits => Err(StoreError::Unavailable("as the story goes".to_owned())),
         };
         let all: Vec<Accepted> = batch.iter().map(answer).collect::<Result<_, _>>()?;
@@ -114,8 +127,17 @@ impl Sink for ScriptedSink {
     }
 
     async fn report(&self, batch: Vec<Report>) -> Result<Vec<Told>, StoreError> {
+        let begins_with = |report: &Report, first: u8| match &report.outcome {
+            Outcome::Failed(failure) | Outcome::Refused(failure) => {
+                failure.text.as_bytes().first() == Some(&first)
+            }
+            _ => false,
+        };
         let told = match self.answers().await {
-            Answers::New => Told::Applied,
+            Answers::UnfitFor(first) if batch.iter().any(|report| begins_with(report, first)) => {
+                return Err(StoreError::Unfit("as the story goes".to_owned()));
+            }
+            Answers::New | Answers::UnfitFor(_) | Answers::ConflictFor(_) => Told::Applied,
             Answers::Duplicate => Told::Ignored,
             Answers::NoRouteFor(_) => Told::NoMessage,
             Answers::Fails | Answers::Waits => {

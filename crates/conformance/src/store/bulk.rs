@@ -1,6 +1,6 @@
 //! What is done to many messages is kept whole, and two who work on it never both go on.
 
-use redeliver_core::bulk::{Bulk, Standing, Which};
+use redeliver_core::bulk::{Bulk, Standing, Total, Which};
 use redeliver_core::operate::Action;
 use redeliver_core::{InstanceId, Timestamp};
 use redeliver_engine::store::Store;
@@ -18,6 +18,8 @@ fn bulk(id: &str) -> Bulk {
         why: None,
         done: 3,
         skipped: 1,
+        total: Some(Total { count: 9, is_least: true }),
+        worked_ms: 1_500,
         after: Some("17".into()),
         stage: 1,
         trial: vec![("a".into(), 2)],

@@ -9,7 +9,7 @@ use redeliver_engine::store::{Applied, ClaimRequest, GateChange, Store};
 use super::at_once;
 use crate::make::*;
 
-const HELD: Closed = Closed::Held { probe_at: Timestamp::from_ms(7) };
+const HELD: Closed = Closed::Held { probe_at: Some(Timestamp::from_ms(7)) };
 
 /// Each gate once, however many wait; none that nobody waits for.
 pub async fn the_gates_with_parked_messages_are_told_once_each(store: &dyn Store) {

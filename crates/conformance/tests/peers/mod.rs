@@ -14,6 +14,7 @@ use redeliver_core::outcome::Blame;
 use redeliver_core::{Content, Failure, Name, Outcome};
 use redeliver_engine::intake::{Accepted, Intake, IntakeError, Sink};
 use redeliver_engine::stop::Stop;
+use redeliver_engine::store::StoreError;
 use redeliver_engine::transport::{Envelope, Transport};
 
 /// What can be wrong with an adapter.
@@ -141,18 +142,39 @@ impl MemoryIntake {
         if self.fault == Some(Fault::AcksEarly) {
             self.source().forget(&good);
         }
-        let new = |bytes: &Bytes| NewMessage::new("mail", Content::of_bytes(bytes.clone()));
-        let Ok(mut answers) = sink.accept(good.iter().map(new).collect()).await else {
+        let answered = match sink.accept(good.iter().map(new).collect()).await {
+            Err(StoreError::Unfit(_)) => one_by_one(sink, &good).await,
+            answered => answered,
+        };
+        let Ok(mut answers) = answered else {
             return Ok(self.fault == Some(Fault::Spins));
         };
         if self.fault == Some(Fault::ReversesAnswers) {
             answers.reverse();
         }
         self.source().forget(&good);
-        let unwanted = good.into_iter().zip(answers).filter(|(_, answer)| *answer == Accepted::NoRoute);
+        let is_unwanted = |answer: &Accepted| matches!(answer, Accepted::NoRoute | Accepted::Conflict(_));
+        let unwanted = good.into_iter().zip(answers).filter(|(_, answer)| is_unwanted(answer));
         self.source().set_aside.extend(unwanted.map(|(bytes, _)| bytes));
         Ok(true)
     }
+}
+
+fn new(bytes: &Bytes) -> NewMessage {
+    NewMessage::new("mail", Content::of_bytes(bytes.clone()))
+}
+
+/// Finds out which of a batch the store can't take: that one has no way to go.
+async fn one_by_one(sink: &dyn Sink, good: &[Bytes]) -> Result<Vec<Accepted>, StoreError> {
+    let mut answers = Vec::new();
+    for bytes in good {
+        match sink.accept(vec![new(bytes)]).await {
+            Ok(answer) => answers.extend(answer),
+            Err(StoreError::Unfit(_)) => answers.push(Accepted::NoRoute),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(answers)
 }
 
 impl Source {

@@ -17,6 +17,8 @@ pub struct Allowance {
     pub quotas: Vec<Quota>,
     /// The zone of its days.
     pub zone: Zone,
+    /// Whether the mail may use what is kept for urgent ones.
+    pub urgency: Urgency,
 }
 
 impl Allowance {
@@ -28,7 +30,7 @@ impl Allowance {
     /// How many mails count at most, when there were so many sending days before.
     pub fn limit(&self, sending_days_before: u32) -> u64 {
         let k = sending_days_before.saturating_add(1);
-        let limits = self.quotas.iter().map(|quota| quota.on_sending_day(k, Urgency::Ordinary));
+        let limits = self.quotas.iter().map(|quota| quota.on_sending_day(k, self.urgency));
         limits.min().map_or(u64::MAX, u64::from)
     }
 
@@ -66,7 +68,10 @@ impl Sending {
             let key = CounterKey { workspace: workspace.clone(), whose: *whose, name, bucket };
             match all.iter_mut().find(|allowance| allowance.key == key) {
                 Some(known) => known.quotas.push(quota.clone()),
-                None => all.push(Allowance { key, quotas: vec![quota.clone()], zone: zone.clone() }),
+                None => {
+                    let (quotas, zone) = (vec![quota.clone()], zone.clone());
+                    all.push(Allowance { key, quotas, zone, urgency: self.urgency });
+                }
             }
         }
         all.sort_by(|a, b| a.key.cmp(&b.key));
@@ -81,7 +86,7 @@ impl Sending {
         let (workspace, name) = (workspace.clone(), campaign.into());
         let key = CounterKey { workspace, whose: Whose::Campaign, name, bucket };
         if !all.iter().any(|allowance| allowance.key == key) {
-            all.push(Allowance { key, quotas: Vec::new(), zone });
+            all.push(Allowance { key, quotas: Vec::new(), zone, urgency: self.urgency });
             all.sort_by(|a, b| a.key.cmp(&b.key));
         }
         all
@@ -146,6 +151,16 @@ mod tests {
         }
         let all = sending("{}", "{}").counters(&"w".into(), "c", "ada", now);
         assert!(all[0].admits(u64::MAX - 1, 0), "it bounds nothing");
+    }
+
+    #[test]
+    fn what_is_kept_for_urgent_mail_is_there_for_urgent_mail_only() {
+        let ordinary = sending(r#"{ "daily_quota": 10, "urgent_share": "20%" }"#, "{}");
+        let urgent = Sending { urgency: Urgency::Urgent, ..ordinary.clone() };
+        let limit = |sending: &Sending| {
+            sending.allowances(&"w".into(), "c", "ada", at("2026-12-01T00:00:00Z"))[0].limit(0)
+        };
+        assert_eq!((limit(&ordinary), limit(&urgent)), (8, 10));
     }
 
     #[test]

@@ -31,8 +31,8 @@ impl Sending {
 /// The days of a plan by its rules.
 pub fn planned_days(rules: &Rules, plan: &Plan) -> BTreeMap<Day, PlannedDay> {
     let own = rules.limits.iter().position(|limit| limit.whose == Whose::Campaign).unwrap_or(0);
-    let takes: Vec<Takes<'_>> =
-        rules.limits.iter().zip(&plan.mails).map(|(limit, mails)| Takes::of(limit, mails)).collect();
+    let limits = rules.limits.iter().zip(&plan.mails);
+    let takes: Vec<Takes<'_>> = limits.map(|(limit, mails)| Takes::of(limit, mails, rules.urgency)).collect();
     let Some(mails) = plan.mails.get(own) else { return BTreeMap::new() };
     let day = |(day, planned): (&Day, &u32)| {
         let quota = takes.iter().map(|takes| takes.on(*day)).min();
@@ -46,19 +46,20 @@ pub fn planned_days(rules: &Rules, plan: &Plan) -> BTreeMap<Day, PlannedDay> {
 /// What a limit takes on each day.
 struct Takes<'a> {
     limit: &'a Limit,
+    urgency: Urgency,
     /// The days with a mail sent or planned.
     days: BTreeSet<Day>,
 }
 
 impl<'a> Takes<'a> {
-    fn of(limit: &'a Limit, mails: &BTreeMap<Day, u32>) -> Self {
+    fn of(limit: &'a Limit, mails: &BTreeMap<Day, u32>, urgency: Urgency) -> Self {
         let days = limit.used.iter().chain(mails).filter(|(_, count)| **count > 0).map(|(day, _)| *day);
-        Self { limit, days: days.collect() }
+        Self { limit, urgency, days: days.collect() }
     }
 
     fn on(&self, day: Day) -> u32 {
         let before = self.days.range(..day).count() as u32 + self.limit.sending_days_before;
-        self.limit.quota.on_sending_day(before.saturating_add(1), Urgency::Ordinary)
+        self.limit.quota.on_sending_day(before.saturating_add(1), self.urgency)
     }
 }
 

@@ -9,6 +9,7 @@ use super::settings::Settings;
 use super::{Found, Problem};
 use crate::calendar::Zone;
 use crate::email::{Mailbox, NAME_BYTES_MAX, SUBJECT_BYTES_MAX, check_address};
+use crate::message::Lane;
 use crate::time::Timestamp;
 
 /// The most steps of one campaign.
@@ -34,6 +35,9 @@ pub struct Campaign {
     /// Who writes; the route's own sender if it doesn't say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Mailbox>,
+    /// The priority of its mails, in a word. Those of `critical` and `high` ones may use what quotas keep for urgent mail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
     /// Its steps.
     pub steps: Vec<Step>,
     /// Its own settings, which only narrow its workspace's.
@@ -92,6 +96,9 @@ impl Campaign {
         if let Some(from) = &self.from {
             found.take("from.address", check_address(&from.address));
         }
+        if self.priority.as_deref().is_some_and(|word| Lane::from_name(word).is_none()) {
+            found.note("priority", format!("is one of {}", Lane::ALL.map(Lane::name).join(", ")));
+        }
         if self.steps.is_empty() || self.steps.len() > STEPS_MAX {
             found.note("steps", format!("must be from 1 to {STEPS_MAX}, not {}", self.steps.len()));
         }
@@ -107,6 +114,11 @@ impl Campaign {
             found.note("steps", "must be counted 1, 2, 3 and so on by their order, none left out");
         }
         found.0
+    }
+
+    /// The lane of its mails.
+    pub fn lane(&self) -> Lane {
+        self.priority.as_deref().and_then(Lane::from_name).unwrap_or_default()
     }
 
     /// Its steps, first to last.
@@ -207,6 +219,10 @@ mod tests {
             ]
         );
         bad = campaign();
+        bad.priority = Some("urgent".to_owned());
+        assert_eq!(fields(bad.problems()), ["priority"]);
+        bad.priority = Some("high".to_owned());
+        assert_eq!((bad.problems(), bad.lane()), (Vec::new(), Lane::High));
         bad.steps[0].order = 3;
         assert_eq!(fields(bad.problems()), ["steps"]);
         bad.steps.clear();

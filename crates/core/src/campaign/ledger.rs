@@ -10,6 +10,9 @@ use super::rules::{Limit, Rules};
 use crate::calendar::Day;
 use crate::quota::Whose;
 
+/// Prospects of whom it is told one by one why they could not be planned.
+const TOLD_MAX: usize = 100;
+
 /// A plan as it is kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ledger {
@@ -19,6 +22,40 @@ pub struct Ledger {
     pub spacing_ms: (u64, u64),
     /// The plan.
     pub plan: Plan,
+    /// Whom it leaves out.
+    #[serde(default, skip_serializing_if = "Unplanned::is_empty")]
+    pub unplanned: Unplanned,
+}
+
+/// Prospects who are enrolled and could not be planned, or not wholly.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unplanned {
+    /// How many.
+    pub count: u64,
+    /// Who and why, of the first hundred. Never an address.
+    pub told: Vec<String>,
+}
+
+impl Unplanned {
+    /// Whether everybody was planned.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Notes one more of them, and why.
+    pub fn note(&mut self, why: String) {
+        self.count += 1;
+        if self.told.len() < TOLD_MAX {
+            self.told.push(why);
+        }
+    }
+
+    /// Notes these as well.
+    pub fn add(&mut self, others: Self) {
+        self.count += others.count;
+        let room = TOLD_MAX.saturating_sub(self.told.len());
+        self.told.extend(others.told.into_iter().take(room));
+    }
 }
 
 /// Whose mails are counted, on the days of which zone.
@@ -42,7 +79,8 @@ pub struct Other {
 impl Ledger {
     /// What was planned by these rules.
     pub fn new(rules: &Rules, plan: Plan) -> Self {
-        Self { limits: rules.limits.iter().map(LimitName::of).collect(), spacing_ms: spacing_ms(rules), plan }
+        let limits = rules.limits.iter().map(LimitName::of).collect();
+        Self { limits, spacing_ms: spacing_ms(rules), plan, unplanned: Unplanned::default() }
     }
 
     /// The plan to go on with by these rules. What is counted now and wasn't then begins at nothing: whoever sends looks again.
@@ -121,6 +159,24 @@ mod tests {
 
     fn day(text: &str) -> Day {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn whoever_could_not_be_planned_is_counted_and_the_first_are_told() {
+        let mut unplanned = Unplanned::default();
+        (0..250).for_each(|n| unplanned.note(format!("prospect p-{n}: no name")));
+        assert_eq!((unplanned.count, unplanned.told.len()), (250, TOLD_MAX));
+        let mut all = Unplanned { count: 1, told: vec!["prospect q: no name".to_owned()] };
+        all.add(unplanned);
+        assert_eq!(
+            (all.count, all.told.len(), all.told[1].as_str()),
+            (251, TOLD_MAX, "prospect p-0: no name")
+        );
+        let before: Ledger = serde_json::from_str(
+            r#"{"limits":[],"spacing_ms":[0,0],"plan":{"after":3,"mails":[],"taken":[]}}"#,
+        )
+        .unwrap();
+        assert!(before.unplanned.is_empty(), "a plan from before it was kept can be read");
     }
 
     #[test]

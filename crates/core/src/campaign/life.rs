@@ -67,6 +67,8 @@ impl CampaignState {
         use CampaignAction as A;
         match (self, action) {
             (Self::Draft | Self::Running, A::Launch) => Ok(Self::Running),
+            // Whether somebody is left to be planned, whoever schedules finds out.
+            (Self::Done, A::Launch) => Ok(Self::Done),
             (Self::Running | Self::Done, A::Schedule) => Ok(Self::Running),
             (Self::Running | Self::Paused, A::Pause) => Ok(Self::Paused),
             (Self::Paused | Self::Running, A::Resume) => Ok(Self::Running),
@@ -120,7 +122,7 @@ mod tests {
             (S::Cancelled, Resume, None),
             (S::Cancelled, Cancel, Some(S::Cancelled)),
             (S::Done, Schedule, Some(S::Running)),
-            (S::Done, Launch, None),
+            (S::Done, Launch, Some(S::Done)),
             (S::Done, Cancel, None),
         ] {
             assert_eq!(state.after(action).ok(), after, "{state:?} {action:?}");

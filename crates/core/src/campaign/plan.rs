@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::ranges::Ranges;
 use super::rules::{Limit, Rules};
 use crate::calendar::{Calendar, Day, Span, Zone};
-use crate::quota::{Slots, Urgency};
+use crate::quota::Slots;
 use crate::time::Timestamp;
 
 /// How far ahead room is looked for.
@@ -141,6 +141,11 @@ impl Planner {
             return Ok(false);
         }
         self.plan.after = prospect.position;
+        self.plan_again(prospect, out).map(|()| true)
+    }
+
+    /// Places the mails of a prospect, wherever they stand in the order: of one who could not be planned when it was their turn.
+    pub fn plan_again(&mut self, prospect: Enrolled<'_>, out: &mut Vec<Scheduled>) -> Result<(), NoRoom> {
         let view = self.view(prospect.zone)?;
         let mut previous = None;
         for index in 0..self.rules.delays_days.len() {
@@ -150,7 +155,7 @@ impl Planner {
             out.push(Scheduled { position: prospect.position, step, at, day });
             previous = Some(at);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Leaves out everybody up to a position.
@@ -218,7 +223,7 @@ impl Planner {
         limits.all(|(((limit, mails), sending_days), day)| {
             let used = count_on(&limit.used, day).saturating_add(count_on(mails, day));
             let k = limit.sending_days_before.saturating_add(sending_days.number_of(day));
-            used < limit.quota.on_sending_day(k, Urgency::Ordinary)
+            used < limit.quota.on_sending_day(k, self.rules.urgency)
         })
     }
 

@@ -7,7 +7,7 @@ use super::ranges::Ranges;
 use super::settings::Sending;
 use crate::calendar::{Calendar, Day, Zone};
 use crate::message::Name;
-use crate::quota::{Quota, Spacing, Whose};
+use crate::quota::{Quota, Spacing, Urgency, Whose};
 use crate::time::Timestamp;
 
 /// What a plan goes by: the same rules and the same prospects give the same plan.
@@ -29,6 +29,8 @@ pub struct Rules {
     pub taken: Ranges,
     /// Nothing goes out before this.
     pub not_before: Timestamp,
+    /// Whether its mails may use what is kept for urgent ones.
+    pub urgency: Urgency,
 }
 
 /// A quota, and what others have used of it.
@@ -69,6 +71,7 @@ impl Rules {
             spacing: sending.spacing,
             sender: sender.into(),
             taken: Ranges::default(),
+            urgency: Urgency::of(campaign.lane()),
             not_before: campaign.start_at.map_or(now, |start_at| start_at.max(now)),
         }
     }

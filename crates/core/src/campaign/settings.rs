@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Found, Problem};
 use crate::calendar::{Calendar, ClosedDates, Days, Opening, TimeOfDay, Weekday, Window, Zone};
-use crate::quota::{Period, Quota, RampUp, Spacing, Whose};
+use crate::quota::{Period, Quota, RampUp, Spacing, Urgency, Whose};
 use crate::time::parse_span;
 
 /// The most intervals, and the most closed dates or ranges of them.
@@ -102,6 +102,8 @@ pub struct Sending {
     pub quotas: Vec<(Whose, Quota, Zone)>,
     /// How far apart.
     pub spacing: Spacing,
+    /// Whether the mails may use what is kept for urgent ones.
+    pub urgency: Urgency,
 }
 
 /// One set of settings, understood.
@@ -147,7 +149,8 @@ impl Sending {
                 (outer, inner) => outer.or(inner),
             };
         }
-        Ok(Self { calendar, zone, quotas, spacing: spacing.unwrap_or(Spacing::USUAL) })
+        let spacing = spacing.unwrap_or(Spacing::USUAL);
+        Ok(Self { calendar, zone, quotas, spacing, urgency: Urgency::Ordinary })
     }
 }
 

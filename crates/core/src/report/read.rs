@@ -54,7 +54,7 @@ impl Report {
             "refused" => Outcome::Refused(failure),
             _ => return Err("outcome is delivered, failed or refused".to_owned()),
         };
-        Ok(Self { message, attempt, outcome })
+        Ok(Self { message, attempt, outcome, workspace: None })
     }
 
     /// What went wrong, as whoever reports says it.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redeliver_core::calendar::Zone;
-use redeliver_core::campaign::{CampaignState, Follows, MailOf, Prospect, StepKey, follows};
+use redeliver_core::campaign::{Allowance, CampaignState, Follows, MailOf, Prospect, StepKey, follows};
 use redeliver_core::classify::is_hard_bounce;
 use redeliver_core::email::{Email, message_id};
 use redeliver_core::gate::{Closed, GateKey, Scope};
@@ -13,14 +13,19 @@ use redeliver_core::quota::{CounterKey, may_have_gone_out};
 use redeliver_core::{Content, Failure, Message, Name, Outcome, State, Timestamp};
 
 use super::{CampaignError, Desk, Ways};
-use crate::campaigns::{Keyed, ReserveRequest, Reserved, Suppression};
+use crate::campaigns::{Dossier, Keyed, ReserveRequest, Reserved, Suppression};
+use crate::emit::Counted;
 use crate::engine::Engine;
 use crate::store::StoreError;
 
 /// How soon a mail is looked at again that could not be looked at.
 const SHORT_WAIT: Duration = Duration::from_secs(1);
 /// Why a mail waits whose recipient wants no more.
-const SUPPRESSED: &str = "whoever it is for wants no more";
+pub(super) const SUPPRESSED: &str = "whoever it is for wants no more";
+/// Why a mail waits whose window is closed.
+pub(super) const OUTSIDE: &str = "it is outside of its window";
+/// Why a mail waits whose sender keeps a distance.
+pub(super) const BUSY: &str = "its sender has just sent another";
 /// How soon one that this instance can do nothing with.
 const LONG_WAIT: Duration = Duration::from_secs(60);
 
@@ -57,7 +62,7 @@ impl Engine {
                 return Err(deferred(now.plus(SHORT_WAIT), "the store does not answer"));
             }
         }
-        match look(desk, &of, message, content, now).await {
+        match self.look(desk, &of, message, content, now).await {
             Ok(looked) => looked,
             Err(CampaignError::Store(error)) => {
                 self.observer.store_failed("looking at a campaign", &error);
@@ -76,7 +81,7 @@ impl Engine {
         content: &Content,
         now: Timestamp,
     ) -> Result<Option<Outcome>, StoreError> {
-        let Some(dossier) = desk.store.dossier(&of.campaign, &of.prospect).await? else { return Ok(None) };
+        let Some(dossier) = dossier(desk, of, message).await? else { return Ok(None) };
         if dossier.state == CampaignState::Cancelled || dossier.prospect.stopped_for.is_some() {
             return Ok(None);
         }
@@ -85,7 +90,7 @@ impl Engine {
             return Ok(None);
         }
         let key = GateKey::suppression(&message.workspace);
-        self.close(key.clone(), Closed::Paused, SUPPRESSED, now).await?;
+        self.close(key.clone(), Closed::Suppressed, SUPPRESSED, now).await?;
         // Taken off the list before the gate was closed, nobody would open it any more.
         match desk.store.suppressed(&message.workspace, &address).await? {
             Some(_) => Ok(Some(Outcome::Deferred { until: Until::Opens(key), reason: SUPPRESSED.into() })),
@@ -101,8 +106,11 @@ impl Engine {
             return;
         }
         // What can't be given back stays counted: a day may end below its quota, and never above.
-        if let Err(error) = desk.store.give_back(prepared.counted.clone()).await {
-            self.observer.store_failed("giving back a quota", &error);
+        match desk.store.give_back(prepared.counted.clone()).await {
+            Ok(()) => {
+                prepared.counted.iter().for_each(|key| self.observer.quota(key.whose, Counted::Returned))
+            }
+            Err(error) => self.observer.store_failed("giving back a quota", &error),
         }
     }
 }
@@ -120,88 +128,120 @@ impl Engine {
     }
 }
 
-async fn look(
-    desk: &Desk,
-    of: &MailOf,
-    message: &Message,
-    content: &Content,
-    now: Timestamp,
-) -> Result<Result<Option<Prepared>, Outcome>, CampaignError> {
-    let is_unwritten = MailOf::is_unwritten(content);
-    let found = desk.store.dossier(&of.campaign, &of.prospect).await?;
-    let Some(dossier) = found else {
-        let gone = Outcome::Refused(Failure::new("its campaign or its prospect is gone"));
-        return Ok(if is_unwritten { Err(gone) } else { Ok(None) });
-    };
-    match dossier.state {
-        CampaignState::Running | CampaignState::Done => {}
-        CampaignState::Draft | CampaignState::Paused => {
-            let until = Until::Opens(GateKey::pause(Scope::Campaign, &of.campaign));
-            return Ok(Err(Outcome::Deferred { until, reason: "its campaign is paused".into() }));
+impl Engine {
+    async fn look(
+        &self,
+        desk: &Desk,
+        of: &MailOf,
+        message: &Message,
+        content: &Content,
+        now: Timestamp,
+    ) -> Result<Result<Option<Prepared>, Outcome>, CampaignError> {
+        let is_unwritten = MailOf::is_unwritten(content);
+        let Some(dossier) = dossier(desk, of, message).await? else {
+            let gone = Outcome::Refused(Failure::new("its campaign or its prospect is gone"));
+            return Ok(if is_unwritten { Err(gone) } else { Ok(None) });
+        };
+        match dossier.state {
+            CampaignState::Running | CampaignState::Done => {}
+            CampaignState::Draft | CampaignState::Paused => {
+                let until = Until::Opens(GateKey::pause(Scope::Campaign, &of.campaign));
+                return Ok(Err(Outcome::Deferred { until, reason: "its campaign is paused".into() }));
+            }
+            CampaignState::Cancelled => return Ok(Err(skipped("campaign_cancelled"))),
         }
-        CampaignState::Cancelled => return Ok(Err(skipped("campaign_cancelled"))),
+        if let Some(reason) = &dossier.prospect.stopped_for {
+            return Ok(Err(skipped(reason)));
+        }
+        let Some(ways) = desk.ways(&of.campaign, dossier.settings_version).await? else {
+            return Ok(Ok(None));
+        };
+        let prospect = &dossier.prospect.prospect;
+        let zone: Option<Zone> = prospect.zone.as_deref().and_then(|zone| zone.parse().ok());
+        let before = previous(desk, &ways, of).await?;
+        if let Some(outcome) = before.as_ref().and_then(|before| before.keeps(&ways, zone.as_ref(), of, now))
+        {
+            return Ok(Err(outcome));
+        }
+        let calendar = ways.calendar(zone.as_ref());
+        if !calendar.is_open(now) {
+            return Ok(Err(deferred(desk.offer(&ways, &calendar, now), OUTSIDE)));
+        }
+        let written = match is_unwritten {
+            false => None,
+            true => match ways.templates.write(&ways.campaign, of.step, prospect) {
+                Ok(email) => Some(in_thread(email, before.as_ref(), &ways, content)),
+                Err(wrong) => return Ok(Err(Outcome::Refused(Failure::new(wrong)))),
+            },
+        };
+        let request = reservation(&ways, message, of, now);
+        let allowances = request.allowances.clone();
+        let (not_before, reason) = match desk.store.reserve(request).await? {
+            Reserved::Yes => {
+                allowances
+                    .iter()
+                    .for_each(|allowance| self.observer.quota(allowance.key.whose, Counted::Used));
+                let counted = allowances.into_iter().map(|allowance| allowance.key).collect();
+                let (workspace, address) = (message.workspace.clone(), whom(content, prospect));
+                return Ok(Ok(Some(Prepared { workspace, address, content: written, counted })));
+            }
+            Reserved::Busy(free_at) => (free_at, BUSY.to_owned()),
+            Reserved::Full(index) => {
+                allowances
+                    .get(index)
+                    .iter()
+                    .for_each(|full| self.observer.quota(full.key.whose, Counted::Full));
+                full(allowances.get(index), now)
+            }
+        };
+        Ok(Err(deferred(desk.offer(&ways, &calendar, not_before), &reason)))
     }
-    if let Some(reason) = &dossier.prospect.stopped_for {
-        return Ok(Err(skipped(reason)));
-    }
-    let Some(ways) = desk.ways(&of.campaign, dossier.settings_version).await? else { return Ok(Ok(None)) };
-    let prospect = &dossier.prospect.prospect;
-    let zone: Option<Zone> = prospect.zone.as_deref().and_then(|zone| zone.parse().ok());
-    let before = previous(desk, &ways, of).await?;
-    if let Some(outcome) = before.as_ref().and_then(|before| before.keeps(&ways, zone.as_ref(), of, now)) {
-        return Ok(Err(outcome));
-    }
-    let calendar = ways.calendar(zone.as_ref());
-    if !calendar.is_open(now) {
-        return Ok(Err(deferred(desk.offer(&ways, &calendar, now), "outside of its window")));
-    }
-    let written = match is_unwritten {
-        false => None,
-        true => match ways.templates.write(&ways.campaign, of.step, prospect) {
-            Ok(email) => Some(in_thread(email, before.as_ref(), &ways, content)),
-            Err(wrong) => return Ok(Err(Outcome::Refused(Failure::new(wrong)))),
-        },
-    };
+}
+
+/// What a mail takes when it goes out now.
+pub(super) fn reservation(ways: &Ways, message: &Message, of: &MailOf, now: Timestamp) -> ReserveRequest {
     let slots = ways.sending.spacing.slots(ways.sender());
-    let allowances = ways.sending.counters(&message.workspace, &of.campaign, ways.sender(), now);
-    let request = ReserveRequest {
+    ReserveRequest {
         workspace: message.workspace.clone(),
         sender: ways.sender().into(),
         now,
         free_at: slots.map_or(now, |slots| slots.free_at(now)),
-        allowances: allowances.clone(),
-    };
-    let (not_before, reason) = match desk.store.reserve(request).await? {
-        Reserved::Yes => {
-            let counted = allowances.into_iter().map(|allowance| allowance.key).collect();
-            let (workspace, address) = (message.workspace.clone(), whom(content, prospect));
-            return Ok(Ok(Some(Prepared { workspace, address, content: written, counted })));
-        }
-        Reserved::Busy(free_at) => (free_at, "its sender has just sent another".to_owned()),
-        Reserved::Full(index) => {
-            let full = allowances.get(index);
-            let whose = full.map_or("", |full| full.key.whose.name());
-            let again_at = full.map_or(now.plus(LONG_WAIT), |full| full.again_at(now));
-            (again_at, format!("the quota of its {whose} is used up"))
-        }
-    };
-    Ok(Err(deferred(desk.offer(&ways, &calendar, not_before), &reason)))
+        allowances: ways.sending.counters(&message.workspace, &of.campaign, ways.sender(), now),
+    }
+}
+
+/// When there may be room again in what is full, and what that is.
+pub(super) fn full(allowance: Option<&Allowance>, now: Timestamp) -> (Timestamp, String) {
+    let whose = allowance.map_or("", |full| full.key.whose.name());
+    let again_at = allowance.map_or(now.plus(LONG_WAIT), |full| full.again_at(now));
+    (again_at, format!("the quota of its {whose} is used up"))
+}
+
+/// What is known of a mail's campaign and prospect. What a message says of itself may be somebody's invention: a campaign of
+/// another workspace is none of its own.
+pub(super) async fn dossier(
+    desk: &Desk,
+    of: &MailOf,
+    message: &Message,
+) -> Result<Option<Dossier>, StoreError> {
+    let found = desk.store.dossier(&of.campaign, &of.prospect).await?;
+    Ok(found.filter(|dossier| dossier.workspace == message.workspace))
 }
 
 /// Whom a mail is for: who stands in it, once it is written, because a person may have corrected the address since.
-fn whom(content: &Content, prospect: &Prospect) -> String {
+pub(super) fn whom(content: &Content, prospect: &Prospect) -> String {
     let written = Email::of_content(content).and_then(Result::ok);
     let to = written.and_then(|email| email.to.into_iter().next()).map(|to| to.address);
     to.unwrap_or_else(|| prospect.email.clone()).to_lowercase()
 }
 
 /// The mail of the step before, and how that one stands.
-struct Before {
+pub(super) struct Before {
     keyed: Keyed,
     thread: Vec<Keyed>,
 }
 
-async fn previous(desk: &Desk, ways: &Ways, of: &MailOf) -> Result<Option<Before>, StoreError> {
+pub(super) async fn previous(desk: &Desk, ways: &Ways, of: &MailOf) -> Result<Option<Before>, StoreError> {
     let keys =
         (1..of.step).filter_map(|step| StepKey::new(&of.prospect, &ways.campaign.sequence_id, step).ok());
     let keys: Vec<String> = keys.map(|key| key.to_string()).collect();
@@ -214,11 +254,16 @@ async fn previous(desk: &Desk, ways: &Ways, of: &MailOf) -> Result<Option<Before
 }
 
 impl Before {
+    /// Whether the next step may go out now, as far as this one is concerned.
+    pub(super) fn lets(&self, ways: &Ways, zone: Option<&Zone>, of: &MailOf, now: Timestamp) -> Follows {
+        let Some(message) = &self.keyed.message else { return Follows::Now };
+        let delay_days = ways.campaign.in_order().get(of.step as usize - 1).map_or(0, |step| step.delay_days);
+        follows(message, delay_days, zone.unwrap_or(&ways.sending.zone), now)
+    }
+
     /// What keeps the next step from going out now.
     fn keeps(&self, ways: &Ways, zone: Option<&Zone>, of: &MailOf, now: Timestamp) -> Option<Outcome> {
-        let message = self.keyed.message.as_ref()?;
-        let delay_days = ways.campaign.in_order().get(of.step as usize - 1).map_or(0, |step| step.delay_days);
-        match follows(message, delay_days, zone.unwrap_or(&ways.sending.zone), now) {
+        match self.lets(ways, zone, of, now) {
             Follows::Now => None,
             Follows::NotBefore { at, reason } => Some(deferred(at, reason)),
             Follows::Never { reason } => Some(skipped(reason)),
@@ -226,8 +271,15 @@ impl Before {
     }
 }
 
+/// What an answer to those before it carries.
+fn in_thread(email: Email, before: Option<&Before>, ways: &Ways, content: &Content) -> Content {
+    // An e-mail of texts can always be written.
+    let written = threaded(email, before, ways).to_content().unwrap_or_default();
+    Content { attributes: content.attributes.clone(), headers: content.headers.clone(), ..written }
+}
+
 /// The mail as an answer to those before it that went out.
-fn in_thread(mut email: Email, before: Option<&Before>, ways: &Ways, content: &Content) -> Content {
+pub(super) fn threaded(mut email: Email, before: Option<&Before>, ways: &Ways) -> Email {
     let went_out = |keyed: &&Keyed| {
         keyed.message.as_ref().is_none_or(|message| matches!(message.state, State::Delivered { .. }))
     };
@@ -236,9 +288,7 @@ fn in_thread(mut email: Email, before: Option<&Before>, ways: &Ways, content: &C
         thread.filter(went_out).map(|keyed| message_id(&keyed.id, ways.sender())).collect();
     email.in_reply_to = ids.last().cloned();
     email.references = ids;
-    // An e-mail of texts can always be written.
-    let written = email.to_content().unwrap_or_default();
-    Content { attributes: content.attributes.clone(), headers: content.headers.clone(), ..written }
+    email
 }
 
 fn deferred(until: Timestamp, reason: &str) -> Outcome {

@@ -9,21 +9,20 @@ use redeliver_core::accept::{NewMessage, admit};
 use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{
     CampaignAction, CampaignState, Enrolled, Forecast, Ledger, MailOf, Other, Plan, Planner, Rules,
-    Scheduled, Sending, StepKey, forecast,
+    Scheduled, Sending, StepKey, Unplanned, forecast,
 };
 use redeliver_core::change::NewRow;
 use redeliver_core::{Route, Timestamp};
 
 use super::{CampaignError, Desk, Ways};
 use crate::campaigns::{CampaignRecord, PartKept, PlanPart, ProspectRecord};
+use crate::emit::Planned;
 use crate::engine::Engine;
 
 /// Prospects in one part.
 const PART_PROSPECTS_MAX: usize = 1_000;
 /// Prospects that are planned before others have a turn.
 const TURN_PROSPECTS_MAX: usize = 25;
-/// Errors that are told one by one.
-const ERRORS_TOLD_MAX: usize = 1_000;
 
 /// What scheduling a campaign came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,8 +31,8 @@ pub struct Scheduling {
     pub scheduled: u64,
     /// Mails that had been scheduled before.
     pub skipped: u64,
-    /// What could not be scheduled, and why; the first thousand.
-    pub errors: Vec<String>,
+    /// Prospects of the campaign who could not be scheduled, and why.
+    pub unplanned: Unplanned,
 }
 
 /// What whoever plans does when somebody else has planned something meanwhile.
@@ -45,6 +44,13 @@ pub(super) enum OnRival {
     Yield,
 }
 
+/// Whether it is a prospect's turn in the order, or they are looked at again.
+#[derive(Copy, Clone)]
+enum Turn {
+    First,
+    Second,
+}
+
 /// A plan in the making, as it was read.
 struct Drawing {
     record: CampaignRecord,
@@ -52,12 +58,17 @@ struct Drawing {
     rules: Rules,
     planner: Planner,
     version: u64,
+    /// Whom the plan leaves out so far.
+    unplanned: Unplanned,
+    /// The second look at those whom it has left out.
+    again: Option<Again>,
 }
 
-/// A part of a plan, and what could not be planned of it.
-struct Drawn {
-    part: PlanPart,
-    errors: Vec<String>,
+/// A second look at everybody who was passed: whoever is not wholly planned is tried once more.
+#[derive(Default)]
+struct Again {
+    after: u64,
+    still: Unplanned,
 }
 
 impl Engine {
@@ -84,15 +95,18 @@ impl Engine {
         'looking: loop {
             let mut drawing = self.draw(desk, id).await?;
             drawing.record.state.after(CampaignAction::Schedule)?;
-            if drawing.record.state == CampaignState::Done
-                && drawing.planner.state().after < drawing.record.prospects
-            {
+            let is_passed = drawing.planner.state().after >= drawing.record.prospects;
+            // Whoever only tends has nothing new for those who could not be planned; a person may have corrected them.
+            if is_passed && on_rival == OnRival::GoOn && !drawing.unplanned.is_empty() {
+                drawing.again = Some(Again::default());
+            }
+            if drawing.record.state == CampaignState::Done && (!is_passed || drawing.again.is_some()) {
                 self.move_campaign(id, CampaignAction::Schedule, &"redeliver".into()).await?;
             }
             let route = self.route_of(&drawing.ways.campaign.route)?;
             let mut next = drawing.next_part(desk, route, self).await?;
-            while let Some(Drawn { part, errors }) = next {
-                let mails = part.rows.len() as u64;
+            while let Some(part) = next {
+                let (mails, unplanned) = (part.rows.len() as u64, part.ledger.unplanned.count);
                 // While the store keeps one part, the next one is drawn: it is worth nothing unless this one is kept.
                 let (kept, following) =
                     join(desk.store.keep_part(part), drawing.next_part(desk, route, self)).await;
@@ -102,7 +116,8 @@ impl Engine {
                     PartKept::Kept(new) => {
                         told.scheduled += new;
                         told.skipped += mails - new;
-                        told.note(errors);
+                        let part = Planned { campaign: id, scheduled: new, skipped: mails - new, unplanned };
+                        self.observer.planned(&part);
                         self.wake_all();
                     }
                 }
@@ -111,6 +126,7 @@ impl Engine {
             // What is there and was not scheduled here was scheduled before, or by somebody else.
             let record = self.campaign(id).await?;
             told.skipped += record.scheduled.saturating_sub(told.scheduled);
+            told.unplanned = record.ledger.unplanned;
             return Ok(told);
         }
     }
@@ -159,7 +175,8 @@ impl Engine {
             other.ledger.count_in(&mut rules, Other { is_same_sender, ended_on });
         }
         let planner = Planner::new(rules.clone(), record.ledger.plan_for(&rules));
-        Ok(Drawing { record, ways, rules, planner, version: workspace.plan_version })
+        let unplanned = record.ledger.unplanned.clone();
+        Ok(Drawing { record, ways, rules, planner, version: workspace.plan_version, unplanned, again: None })
     }
 
     /// The campaign with this id.
@@ -176,58 +193,115 @@ impl Drawing {
         desk: &Desk,
         route: &Route,
         engine: &Engine,
-    ) -> Result<Option<Drawn>, CampaignError> {
+    ) -> Result<Option<PlanPart>, CampaignError> {
+        while let Some(again) = &self.again {
+            let planned_up_to = self.planner.state().after;
+            let mut prospects =
+                desk.store.prospects(&self.record.id, again.after, PART_PROSPECTS_MAX).await?;
+            prospects.retain(|record| record.position <= planned_up_to);
+            let Some(last) = prospects.last().map(|record| record.position) else {
+                self.unplanned = self.again.take().map(|again| again.still).unwrap_or_default();
+                return Ok(Some(self.finish_part(Vec::new())));
+            };
+            let left = self.not_wholly_planned(desk, prospects).await?;
+            let (rows, still) = self.rows_of(route, &left, engine, Turn::Second).await;
+            let again = self.again.get_or_insert_default();
+            again.after = last;
+            again.still.add(still);
+            if !rows.is_empty() {
+                return Ok(Some(self.finish_part(rows)));
+            }
+        }
         let after = self.planner.state().after;
         let prospects = desk.store.prospects(&self.record.id, after, PART_PROSPECTS_MAX).await?;
         if prospects.is_empty() {
             return Ok(None);
         }
-        let (mut rows, mut errors) = (Vec::new(), Vec::new());
-        for some in prospects.chunks(TURN_PROSPECTS_MAX) {
-            let (more_rows, more_errors) = self.part(route, some, engine);
-            rows.extend(more_rows);
-            errors.extend(more_errors);
-            // Whoever has the part before this one kept has a turn, too.
-            turn().await;
-        }
-        Ok(Some(Drawn { part: self.finish_part(rows), errors }))
+        let (rows, unplanned) = self.rows_of(route, &prospects, engine, Turn::First).await;
+        self.unplanned.add(unplanned);
+        Ok(Some(self.finish_part(rows)))
     }
 
-    /// The mails of some prospects, and what is wrong with the others.
-    fn part(
+    /// Those of some prospects that a step is missing of.
+    async fn not_wholly_planned(
+        &self,
+        desk: &Desk,
+        prospects: Vec<ProspectRecord>,
+    ) -> Result<Vec<ProspectRecord>, CampaignError> {
+        let steps = self.ways.campaign.in_order();
+        let keys = prospects.iter().flat_map(|record| steps.iter().map(|step| self.key(record, step.order)));
+        let found = desk.store.by_keys(&self.record.workspace, keys.collect()).await?;
+        let each = prospects.into_iter().zip(found.chunks(steps.len().max(1)));
+        let missing = each.filter(|(_, mails)| mails.iter().any(Option::is_none));
+        Ok(missing.map(|(record, _)| record).collect())
+    }
+
+    /// The key of a step to a prospect; one that can't be made is nobody's.
+    fn key(&self, record: &ProspectRecord, step: u32) -> String {
+        let key = StepKey::new(&record.prospect.id, &self.ways.campaign.sequence_id, step);
+        key.map(String::from).unwrap_or_default()
+    }
+
+    /// The mails of some prospects, and who could not be planned.
+    async fn rows_of(
         &mut self,
         route: &Route,
         prospects: &[ProspectRecord],
         engine: &Engine,
-    ) -> (Vec<NewRow>, Vec<String>) {
+        turn: Turn,
+    ) -> (Vec<NewRow>, Unplanned) {
+        let (mut rows, mut unplanned) = (Vec::new(), Unplanned::default());
+        for some in prospects.chunks(TURN_PROSPECTS_MAX) {
+            self.plan_some(route, some, engine, turn, &mut rows, &mut unplanned);
+            // Whoever has the part before this one kept has a turn, too.
+            let_others().await;
+        }
+        (rows, unplanned)
+    }
+
+    fn plan_some(
+        &mut self,
+        route: &Route,
+        prospects: &[ProspectRecord],
+        engine: &Engine,
+        turn: Turn,
+        rows: &mut Vec<NewRow>,
+        unplanned: &mut Unplanned,
+    ) {
         let now = engine.clock.now();
-        let (mut rows, mut errors, mut mails) = (Vec::new(), Vec::new(), Vec::new());
-        for record in prospects {
-            if record.stopped_for.is_some() {
-                continue;
-            }
-            let steps = self.ways.campaign.in_order();
-            let written = steps.iter().try_for_each(|step| {
-                self.ways.templates.write(&self.ways.campaign, step.order, &record.prospect).map(drop)
-            });
-            let zone = zone_of(record);
-            let planned = written.and_then(|()| {
-                let enrolled = Enrolled { position: record.position, zone: zone.as_ref() };
-                self.planner.plan(enrolled, &mut mails).map_err(|no_room| no_room.to_string())
-            });
-            if let Err(wrong) = planned {
-                errors.push(format!("prospect {}: {wrong}", record.prospect.id));
-            }
+        let mut mails = Vec::new();
+        for record in prospects.iter().filter(|record| record.stopped_for.is_none()) {
+            let mut wrong = self.plan_one(record, turn, &mut mails).err();
             for mail in mails.drain(..) {
                 match self.row(route, record, mail, engine, now) {
                     Ok(row) => rows.push(row),
-                    Err(wrong) => errors.push(format!("prospect {}: {wrong}", record.prospect.id)),
+                    Err(bad) => wrong = Some(bad),
                 }
             }
+            if let Some(wrong) = wrong {
+                unplanned.note(format!("prospect {}: {wrong}", record.prospect.id));
+            }
         }
-        let last = prospects.last().map_or(0, |record| record.position);
-        self.planner.pass(last);
-        (rows, errors)
+        self.planner.pass(prospects.last().map_or(0, |record| record.position));
+    }
+
+    /// The times of a prospect's mails, if each of them can be written.
+    fn plan_one(
+        &mut self,
+        record: &ProspectRecord,
+        turn: Turn,
+        mails: &mut Vec<Scheduled>,
+    ) -> Result<(), String> {
+        for step in self.ways.campaign.in_order() {
+            self.ways.templates.write(&self.ways.campaign, step.order, &record.prospect)?;
+        }
+        let zone = zone_of(record);
+        let enrolled = Enrolled { position: record.position, zone: zone.as_ref() };
+        let planned = match turn {
+            Turn::First => self.planner.plan(enrolled, mails).map(drop),
+            Turn::Second => self.planner.plan_again(enrolled, mails),
+        };
+        planned.map_err(|no_room| no_room.to_string())
     }
 
     fn row(
@@ -249,6 +323,7 @@ impl Drawing {
         };
         let mut new = NewMessage::new(route.name.clone(), of.to_content());
         new.workspace = self.record.workspace.clone();
+        new.lane = campaign.lane();
         new.key = Some(key.to_string().into());
         new.due_at = Some(mail.at);
         // What has a time of its own is late from that time on, not from the day it was planned.
@@ -264,22 +339,18 @@ impl Drawing {
             campaign: self.record.id.clone(),
             workspace: self.record.workspace.clone(),
             expected_version: self.version - 1,
-            ledger: Ledger::new(&self.rules, self.planner.state().clone()),
+            ledger: Ledger {
+                unplanned: self.unplanned.clone(),
+                ..Ledger::new(&self.rules, self.planner.state().clone())
+            },
             last_at: self.record.last_at,
             rows,
         }
     }
 }
 
-impl Scheduling {
-    fn note(&mut self, errors: Vec<String>) {
-        let room = ERRORS_TOLD_MAX.saturating_sub(self.errors.len());
-        self.errors.extend(errors.into_iter().take(room));
-    }
-}
-
 /// Lets others have a turn.
-async fn turn() {
+async fn let_others() {
     let mut is_over = false;
     poll_fn(|context| {
         if std::mem::replace(&mut is_over, true) {

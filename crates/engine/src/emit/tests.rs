@@ -194,6 +194,42 @@ fn a_store_that_fails_is_an_error_that_names_what_was_being_done() {
     }
 }
 
+fn happened_to_a_row(kind: Kind) -> Event {
+    let row = Message { id: MessageId::Row("email-log:7".into()), ..message() };
+    Event::of(&row, kind, Timestamp::from_ms(2_000))
+}
+
+#[test]
+fn every_scheduling_of_a_row_is_logged_or_why_not() {
+    let kinds = [
+        (Kind::HandedOff, "INFO"),
+        (Kind::Deferred { reason: "the broker is away".into() }, "INFO"),
+        (Kind::Parked { gate: "hold:sender:ada@example.org".into() }, "INFO"),
+        (Kind::Dead { reason: reason("attempts_exhausted") }, "WARN"),
+    ];
+    for (kind, level) in kinds {
+        let (_, lines) = listen(|telemetry| telemetry.observe(&happened_to_a_row(kind)));
+        assert!(lines[0].starts_with(level) && lines[0].contains("id=email-log:7"), "{lines:?}");
+        assert!(!lines[0].contains("ada@"), "{lines:?}");
+    }
+}
+
+#[test]
+fn rows_that_were_published_and_given_up_are_counted_under_the_documents_names() {
+    let (heard, _) = listen(|telemetry| {
+        begin([Route { table: Some("email-log".into()), ..route() }].iter());
+        telemetry.observe(&happened_to_a_row(Kind::HandedOff));
+        telemetry.observe(&happened_to_a_row(Kind::HandedOff));
+        telemetry.observe(&happened_to_a_row(Kind::Deferred { reason: "the broker is away".into() }));
+        telemetry.observe(&happened_to_a_row(Kind::Dead { reason: reason("attempts_exhausted") }));
+        // What is no row is none of theirs.
+        telemetry.observe(&happened(Kind::HandedOff));
+        telemetry.observe(&happened(Kind::Dead { reason: reason("refused") }));
+    });
+    assert_eq!(heard.value("email_retries_requeued_total{}"), Some(2.0));
+    assert_eq!(heard.value("email_retries_dead_total{}"), Some(1.0));
+}
+
 #[test]
 fn a_gate_is_logged_without_a_senders_address() {
     let parked = |gate: &str| {
@@ -202,4 +238,35 @@ fn a_gate_is_logged_without_a_senders_address() {
     };
     assert!(parked("hold:destination:mx.example.org").contains("gate=\"hold:destination:mx.example.org\""));
     assert!(parked("hold:sender:ada@example.org").contains("gate=\"hold:sender\""));
+}
+
+#[test]
+fn a_part_of_a_campaign_is_one_line_with_what_was_scheduled_known_and_left_out() {
+    let planned = |unplanned| Planned { campaign: "c-1", scheduled: 5, skipped: 2, unplanned };
+    let (heard, lines) = listen(|telemetry| {
+        telemetry.planned(&planned(0));
+        telemetry.planned(&planned(3));
+    });
+    assert_eq!(heard.value("redeliver_campaign_mails_total{result=scheduled}"), Some(10.0));
+    assert_eq!(heard.value("redeliver_campaign_mails_total{result=skipped}"), Some(4.0));
+    assert!(lines[0].starts_with("INFO") && lines[0].contains("campaign.planned"), "{lines:?}");
+    assert!(lines[1].starts_with("WARN") && lines[1].contains("unplanned"), "{lines:?}");
+}
+
+#[test]
+fn what_is_used_of_quotas_is_counted_by_whose_they_are() {
+    let (heard, _) = listen(|telemetry| {
+        begin([route()].iter());
+        telemetry.quota(Whose::Workspace, Counted::Used);
+        telemetry.quota(Whose::Workspace, Counted::Returned);
+        telemetry.quota(Whose::Sender, Counted::Full);
+    });
+    for (key, value) in [
+        ("redeliver_quota_total{result=used,whose=workspace}", 1.0),
+        ("redeliver_quota_total{result=returned,whose=workspace}", 1.0),
+        ("redeliver_quota_total{result=full,whose=sender}", 1.0),
+        ("redeliver_quota_total{result=used,whose=campaign}", 0.0),
+    ] {
+        assert_eq!(heard.value(key), Some(value), "{key}");
+    }
 }

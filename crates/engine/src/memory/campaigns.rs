@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use redeliver_core::Name;
-use redeliver_core::campaign::{CampaignState, Prospect, Settings};
+use redeliver_core::campaign::{Allowance, CampaignState, Prospect, Settings};
 use redeliver_core::change::Audit;
 use redeliver_core::quota::{Bucket, CounterKey, Whose};
 
@@ -12,7 +12,7 @@ use super::MemoryStore;
 use super::rows::Rows;
 use crate::campaigns::{
     CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, ProspectRecord,
-    ReserveRequest, Reserved, Suppression, Unfinished, Used, WorkspaceRecord,
+    ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use crate::store::{Inserted, StoreError};
 use redeliver_core::Timestamp;
@@ -52,17 +52,23 @@ impl Desk {
         true
     }
 
-    fn reserve(&mut self, request: &ReserveRequest) -> Reserved {
+    fn room(&self, request: &ReserveRequest) -> Room {
         let sender = (request.workspace.clone(), request.sender.clone());
-        if let Some(free_at) = self.free_at.get(&sender).filter(|free_at| **free_at > request.now) {
-            return Reserved::Busy(*free_at);
-        }
-        for (index, allowance) in request.allowances.iter().enumerate() {
+        let free_at = self.free_at.get(&sender).copied().filter(|free_at| *free_at > request.now);
+        let is_full = |allowance: &Allowance| {
             let key = &allowance.key;
-            if !allowance.admits(self.used(key), self.sending_days_before(key)) {
-                return Reserved::Full(index);
-            }
+            !allowance.admits(self.used(key), self.sending_days_before(key))
+        };
+        Room { free_at, full: request.allowances.iter().position(is_full) }
+    }
+
+    fn reserve(&mut self, request: &ReserveRequest) -> Reserved {
+        match self.room(request) {
+            Room { free_at: Some(free_at), .. } => return Reserved::Busy(free_at),
+            Room { full: Some(index), .. } => return Reserved::Full(index),
+            Room { free_at: None, full: None } => {}
         }
+        let sender = (request.workspace.clone(), request.sender.clone());
         for allowance in &request.allowances {
             *self.counters.entry(allowance.key.clone()).or_default() += 1;
         }
@@ -163,6 +169,17 @@ impl Campaigns for MemoryStore {
         Ok(prospects.into_iter().map(|prospect| all.desk.enrol(campaign, prospect)).collect())
     }
 
+    async fn correct(&self, campaign: &str, prospect: Prospect) -> Result<bool, StoreError> {
+        let mut all = self.lock();
+        let Some(position) = all.desk.positions.get(&(campaign.into(), prospect.id.clone())).copied() else {
+            return Ok(false);
+        };
+        if let Some(record) = all.desk.prospects.get_mut(&(campaign.into(), position)) {
+            record.prospect = prospect;
+        }
+        Ok(true)
+    }
+
     async fn prospects(
         &self,
         campaign: &str,
@@ -198,7 +215,12 @@ impl Campaigns for MemoryStore {
         Ok(found.map(|(record, prospect)| {
             let workspace = all.desk.workspaces.get(&record.workspace);
             let settings_version = workspace.map_or(0, |record| record.settings_version);
-            Dossier { state: record.state, settings_version, prospect: prospect.clone() }
+            Dossier {
+                workspace: record.workspace.clone(),
+                state: record.state,
+                settings_version,
+                prospect: prospect.clone(),
+            }
         }))
     }
 
@@ -230,6 +252,10 @@ impl Campaigns for MemoryStore {
 
     async fn reserve(&self, request: ReserveRequest) -> Result<Reserved, StoreError> {
         Ok(self.lock().desk.reserve(&request))
+    }
+
+    async fn room(&self, request: ReserveRequest) -> Result<Room, StoreError> {
+        Ok(self.lock().desk.room(&request))
     }
 
     async fn give_back(&self, keys: Vec<CounterKey>) -> Result<(), StoreError> {

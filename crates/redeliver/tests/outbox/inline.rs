@@ -8,7 +8,7 @@ use std::time::Duration;
 use redeliver::{Error, Sent, Status};
 
 use crate::desk::Desk;
-use crate::stage::{DEADLINE, Stage, mail, sink, until_status, url};
+use crate::stage::{DEADLINE, Stage, mail, sink, until, until_status, url};
 
 #[tokio::test]
 async fn a_mail_is_delivered_before_the_callers_eyes() {
@@ -24,6 +24,20 @@ async fn a_mail_is_delivered_before_the_callers_eyes() {
     assert_eq!((&*mails[0].from, &*mails[0].to), ("desk@example.org", &["ada@example.org".to_owned()][..]));
     assert_eq!(redeliver.status(sent.id()).await.unwrap(), Some(Status::Delivered));
     worker.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_mail_that_has_gone_out_is_not_kept_but_its_key_is() {
+    let (stage, sink) = (Stage::new(), sink("accept").await);
+    let redeliver = stage.usual_outbox().smtp(url(&sink)).open().await.unwrap();
+    let _worker = redeliver.start().unwrap();
+
+    let sent = redeliver.send_or_queue(mail().key("booking-17")).await.unwrap();
+
+    assert!(matches!(sent, Sent::Delivered { .. }), "{sent:?}");
+    until(async || redeliver.status(sent.id()).await.unwrap().is_none()).await;
+    let again = redeliver.send_or_queue(mail().key("booking-17")).await.unwrap();
+    assert_eq!(again, Sent::Duplicate { id: sent.id().clone(), status: None });
 }
 
 #[tokio::test]

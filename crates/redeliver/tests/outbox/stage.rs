@@ -4,7 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use redeliver::{Backoff, Jitter, Mail, MessageId, Policy, Redeliver, RedeliverBuilder, Status, rusqlite};
+use redeliver::profile::email_route;
+use redeliver::{
+    Backoff, Jitter, Mail, MessageId, Policy, Redeliver, RedeliverBuilder, Route, Status, rusqlite,
+};
 use redeliver_sink::{Options, Sink};
 use tempfile::TempDir;
 
@@ -23,10 +26,17 @@ impl Stage {
         self.0.path().join("app.db")
     }
 
-    /// An outbox in the application's database that doesn't wait long between tries.
+    /// An outbox in the application's database that doesn't wait long between tries, and keeps what has gone out to be
+    /// looked at.
     pub fn outbox(&self) -> RedeliverBuilder {
+        let route = Route { retention: DEADLINE, ..email_route(impatient()) };
+        self.usual_outbox().route(route)
+    }
+
+    /// The usual outbox in the application's database.
+    pub fn usual_outbox(&self) -> RedeliverBuilder {
         let url = format!("sqlite:{}", self.database().display());
-        Redeliver::builder(url).from("desk@example.org").policy(impatient()).wait_at_most(DEADLINE)
+        Redeliver::builder(url).from("desk@example.org").wait_at_most(DEADLINE)
     }
 
     /// The application's own connection to that database.

@@ -69,6 +69,14 @@ pub struct BulkView {
     pub done: u64,
     /// How many were no longer as they should be.
     pub skipped: u64,
+    /// How many there were to do when it began, once they have been counted.
+    pub total: Option<u64>,
+    /// Whether there may be more than were counted.
+    pub total_at_least: bool,
+    /// How many of them are left.
+    pub left: Option<u64>,
+    /// How many it has done in a second so far, pauses left out; null in the first second.
+    pub pace_per_s: Option<f64>,
     /// Since when.
     #[schema(format = DateTime)]
     pub created_at: String,
@@ -92,9 +100,9 @@ pub struct ForecastView {
     /// When the newest of them was accepted.
     #[schema(format = DateTime)]
     pub newest_at: Option<String>,
-    /// Tries that they may take in all, at most; 0 where nothing is tried.
+    /// Tries that those which were counted may take in all, at most; 0 where nothing is tried.
     pub attempts_max: u64,
-    /// How long it takes at this rate.
+    /// How long those which were counted take at this rate.
     pub seconds: u64,
 }
 
@@ -148,6 +156,10 @@ impl BulkView {
             stage: bulk.stage + 1,
             done: bulk.done,
             skipped: bulk.skipped,
+            total: bulk.total.map(|total| total.count),
+            total_at_least: bulk.total.is_some_and(|total| total.is_least),
+            left: bulk.left(),
+            pace_per_s: bulk.pace_per_s().map(|pace| (pace * 10.0).round() / 10.0),
             created_at: bulk.created_at.to_string(),
             updated_at: bulk.updated_at.to_string(),
         }
@@ -342,6 +354,8 @@ pub(crate) fn plan(server: &Server, caller: &Caller, wanted: Wanted) -> Result<B
         why: None,
         done: 0,
         skipped: 0,
+        total: None,
+        worked_ms: 0,
         after: None,
         stage: 0,
         trial: Vec::new(),

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod bulk;
 pub mod campaigns;
 pub mod dead_letters;
+pub mod destinations;
 pub mod health;
 pub mod instances;
 pub mod keys;

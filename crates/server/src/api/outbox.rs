@@ -1,19 +1,20 @@
 //! `/api/admin/…`: the e-mail outbox under the paths and names of those who had one of their own before.
 //!
-//! They count the tries of their worker only: those made before a message came here are left out.
+//! It is about the routes that carry e-mails, and no others. They count the tries of their worker only: those made before a
+//! message came here are left out.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use redeliver_core::email::Email;
 use redeliver_core::operate::Action;
-use redeliver_core::{Content, Message, MessageId, State as Standing};
+use redeliver_core::{Content, Message, MessageId, State as Stands};
 use redeliver_engine::store::Filter;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::messages::find;
-use super::stats::Stats;
+use super::stats::Standing;
 use crate::Server;
 use crate::auth::Caller;
 use crate::input::{Id, Params};
@@ -65,7 +66,7 @@ pub struct Dashboard {
 impl OutboxMail {
     fn of(server: &Server, message: &Message, content: Option<&Content>) -> Self {
         let email = content.and_then(|content| Email::of_content(content)?.ok());
-        let is_dead = matches!(message.state, Standing::Dead { .. });
+        let is_dead = matches!(message.state, Stands::Dead { .. });
         let max_attempts = match server.engine.route(&message.route) {
             Some(route) => route.max_attempts(message),
             None => message.max_attempts.unwrap_or_default(),
@@ -96,14 +97,20 @@ pub async fn list(
     params: Params,
 ) -> Result<Json<Vec<OutboxMail>>, Problem> {
     params.finish()?;
-    let store = server.engine.store();
+    let (engine, store) = (&server.engine, server.engine.store());
     let mut messages = Vec::new();
-    for state in ["waiting", "claimed", "handed_off", "dead"] {
-        let workspace = caller.workspace.clone();
-        let filter = Filter { workspace, state: Some(state), limit: PAGE_LEN_MAX, ..Filter::default() };
-        messages.extend(store.list(filter).await?);
+    for route in engine.routes().filter(|route| engine.carries_emails(&route.name)) {
+        for state in ["waiting", "claimed", "handed_off", "dead"] {
+            let filter = Filter {
+                workspace: caller.workspace.clone(),
+                route: Some(route.name.clone()),
+                state: Some(state),
+                limit: PAGE_LEN_MAX,
+                ..Filter::default()
+            };
+            messages.extend(store.list(filter).await?);
+        }
     }
-    messages.retain(|message| !message.is_dead_letter);
     messages.sort_by(|a, b| b.id.cmp(&a.id));
     // One that moved on between two questions was told twice.
     messages.dedup_by(|a, b| a.id == b.id);
@@ -153,13 +160,18 @@ pub async fn dashboard(
 ) -> Result<Json<Dashboard>, Problem> {
     params.finish()?;
     caller.reaches_all()?;
-    let now = server.engine.clock().now();
-    let total = Stats::of(&server.engine.store().counts(now).await?, now).total;
+    let engine = &server.engine;
+    let mut emails = Standing::default();
+    for count in engine.store().counts(engine.clock().now()).await? {
+        if engine.carries_emails(&count.route) {
+            emails.add(&count);
+        }
+    }
     Ok(Json(Dashboard {
-        pending_email_count: total.waiting + total.sending + total.handed_off,
-        failed_email_count: total.dead,
-        due_email_count: total.due,
-        sent_email_count: total.delivered,
+        pending_email_count: emails.waiting + emails.sending + emails.handed_off,
+        failed_email_count: emails.dead,
+        due_email_count: emails.due,
+        sent_email_count: emails.delivered,
     }))
 }
 
@@ -173,7 +185,7 @@ async fn act(
 ) -> Result<Message, Problem> {
     params.finish()?;
     let message = find(server, caller, id).await?;
-    if !matches!(message.state, Standing::Dead { dismissed_at: None, .. }) {
+    if !matches!(message.state, Stands::Dead { dismissed_at: None, .. }) {
         return Err(Problem::conflict(format!("only a failed e-mail can be told to {}", action.name())));
     }
     Ok(server.engine.operate(id, action, &caller.name).await?)

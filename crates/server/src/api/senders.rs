@@ -6,10 +6,11 @@ use redeliver_core::gate::Scope;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::destinations::{ClosedGate, stopped};
 use crate::Server;
 use crate::auth::Caller;
 use crate::input::{Params, Segment};
-use crate::openapi::LookedUp;
+use crate::openapi::{Looked, LookedUp};
 use crate::problem::Problem;
 
 /// A sender.
@@ -19,6 +20,38 @@ pub struct SenderView {
     pub sender: String,
     /// Whether nothing of theirs goes out.
     pub paused: bool,
+}
+
+/// Senders of whom nothing goes out.
+#[derive(Serialize, ToSchema)]
+pub struct StoppedSenders {
+    /// By address.
+    pub items: Vec<StoppedSender>,
+}
+
+/// One of them.
+#[derive(Serialize, ToSchema)]
+pub struct StoppedSender {
+    /// Their address.
+    pub sender: String,
+    /// What stands before their mails.
+    pub gates: Vec<ClosedGate>,
+}
+
+/// List the senders of whom nothing goes out: paused, or held after a login that was refused
+#[utoipa::path(get, path = "/v1/senders", operation_id = "list_senders", tag = "campaigns",
+    responses((status = 200, description = "Those that are paused or held", body = StoppedSenders), Looked))]
+pub async fn list(
+    State(server): State<Server>,
+    caller: Caller,
+    params: Params,
+) -> Result<Json<StoppedSenders>, Problem> {
+    params.finish()?;
+    caller.reaches_all()?;
+    let gates = server.engine.store().gates().await?;
+    let found = stopped(&gates, Scope::Sender, server.engine.clock().now());
+    let view = |(sender, gates)| StoppedSender { sender, gates };
+    Ok(Json(StoppedSenders { items: found.into_iter().map(view).collect() }))
 }
 
 /// Stop everything of a sender until it is resumed

@@ -35,7 +35,8 @@ pub struct Stats {
 pub struct Standing {
     /// Waiting: due, held or for later.
     pub waiting: u64,
-    /// Those of them whose time has come.
+    /// Those of them whose time has come. On PostgreSQL they are counted up to 10,000 for each route and priority: beyond
+    /// that, at least so many.
     pub due: u64,
     /// Those of them that wait for a gate.
     pub held: u64,

@@ -26,10 +26,10 @@ pub(super) async fn retry(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let Id(id) = id?;
-    // The button is on failed ones only; others are on their way already.
+    // The button is on dead ones only; others are on their way already.
     let message = find(&console.server, &visitor.caller, &id).await?;
     if !matches!(message.state, Standing::Dead { .. }) {
-        let detail = format!("only what has failed is retried, and this message is {}", message.state.name());
+        let detail = format!("only what is dead is retried, and this message is {}", message.state.name());
         return Err(Problem::conflict(detail).into());
     }
     act(&console, &visitor, &form, id, &headers, Action::Retry).await

@@ -1,23 +1,23 @@
 //! `/admin/bulk`: the same done to many messages. First what it would mean, then how far it has come.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use redeliver_core::bulk::{Bulk, STAGES, Standing, Which};
+use redeliver_core::bulk::{Bulk, STAGES, Standing};
 use redeliver_core::operate::Action;
-use redeliver_core::time::show_span;
+use redeliver_core::time::tell_span;
 use redeliver_engine::bulk::Forecast;
 
 use super::emails::visible;
 use super::form::Form;
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
-use super::moment::Moment;
+use super::moment::{Moment, Piece, pieces};
 use super::page::{Answer, page};
+use super::progress::Progress;
 use super::refusal::Refusal;
 use super::{Console, link};
 use crate::api::bulk::{Asked, RATE_PER_S, Wanted, all, find, plan, rate, start, told};
@@ -29,10 +29,14 @@ const ACTIONS: [Action; 3] = [Action::Retry, Action::Cancel, Action::Dismiss];
 struct Row {
     href: String,
     what: String,
-    which: String,
+    which: Vec<Piece>,
     standing: &'static str,
     class: &'static str,
     done: u64,
+    /// How many there were to do, once they have been counted.
+    total: Option<String>,
+    left: Option<u64>,
+    progress: Option<Progress>,
     skipped: u64,
     actor: String,
     created: Moment,
@@ -50,7 +54,7 @@ struct List {
 struct Plan {
     frame: Frame,
     action: &'static str,
-    which: String,
+    which: Vec<Piece>,
     count: usize,
     is_least: bool,
     oldest: Option<Moment>,
@@ -71,6 +75,9 @@ struct One {
     why: Option<String>,
     stage: Option<String>,
     rate_per_s: u32,
+    pace: Option<String>,
+    /// How long it goes on at this pace.
+    takes: Option<String>,
     updated: Moment,
     is_running: bool,
     is_paused: bool,
@@ -103,6 +110,8 @@ pub(super) async fn one(
         why: bulk.why.as_deref().map(visible),
         stage: stage(&bulk),
         rate_per_s: bulk.rate_per_s,
+        pace: bulk.pace_per_s().map(|pace| format!("{pace:.1}")),
+        takes: takes(&bulk),
         updated: Moment::from_now(bulk.updated_at, console.server.engine.clock().now()),
         is_running: bulk.standing == Standing::Running,
         is_paused: bulk.standing == Standing::Paused,
@@ -148,13 +157,13 @@ fn ask(console: &Console, visitor: &Visitor, form: &Form, bulk: &Bulk, forecast:
     page(&Plan {
         frame: Frame::around(console, visitor, Place::Bulk),
         action: bulk.action.name(),
-        which: words(&bulk.which),
+        which: pieces(&words(bulk)),
         count: forecast.count,
         is_least: forecast.is_least,
         oldest: forecast.oldest_at.map(Moment::clock),
         newest: forecast.newest_at.map(Moment::clock),
         tries: (bulk.action == Action::Retry).then_some(forecast.attempts_max),
-        takes: show_span(Duration::from_secs(seconds)),
+        takes: tell_span(Duration::from_secs(seconds)),
         rate_per_s: bulk.rate_per_s,
         fields,
         back: link::MESSAGES,
@@ -214,10 +223,16 @@ impl Row {
         Self {
             href: href(bulk),
             what: bulk.action.name().to_owned(),
-            which: words(&bulk.which),
+            which: pieces(&words(bulk)),
             standing: bulk.standing.name(),
             class,
             done: bulk.done,
+            total: bulk.total.map(|total| match total.is_least {
+                true => format!("at least {}", total.count),
+                false => total.count.to_string(),
+            }),
+            left: bulk.left(),
+            progress: bulk.total.map(|total| Progress::of(bulk.done, total.count)),
             skipped: bulk.skipped,
             actor: visible(&bulk.actor),
             created: Moment::clock(bulk.created_at),
@@ -229,15 +244,22 @@ fn href(bulk: &Bulk) -> String {
     format!("{}/{}", link::BULK, link::segment(&bulk.id))
 }
 
+/// How long one that runs still takes at the pace that it has.
+fn takes(bulk: &Bulk) -> Option<String> {
+    let pace = bulk.pace_per_s().filter(|pace| *pace > 0.0 && bulk.standing == Standing::Running)?;
+    Some(tell_span(Duration::from_secs((bulk.left()? as f64 / pace).ceil() as u64)))
+}
+
 /// Which messages, in words.
-fn words(which: &Which) -> String {
+fn words(bulk: &Bulk) -> String {
+    let which = &bulk.which;
     if !which.ids.is_empty() {
         return match which.ids.len() {
             1 => "one message".to_owned(),
             len => format!("{len} messages, chosen one by one"),
         };
     }
-    let said: BTreeMap<&str, Option<&str>> = [
+    let said = [
         ("status", which.status.as_deref()),
         ("route", which.route.as_deref()),
         ("workspace", which.workspace.as_deref()),
@@ -246,11 +268,19 @@ fn words(which: &Which) -> String {
         ("recipient", which.recipient.as_deref()),
         ("error", which.error.as_deref()),
         ("error like", which.fingerprint.as_deref()),
-    ]
-    .into();
+    ];
     let said: Vec<String> =
         said.into_iter().filter_map(|(name, text)| Some(format!("{name} {}", visible(text?)))).collect();
-    if said.is_empty() { "all messages".to_owned() } else { format!("all with {}", said.join(", ")) }
+    let with = if said.is_empty() { String::new() } else { format!(" with {}", said.join(", ")) };
+    // What comes after it has begun is never meant.
+    let before = which.before.filter(|before| *before <= bulk.created_at);
+    let when = match (which.since, before) {
+        (None, None) => String::new(),
+        (Some(since), None) => format!(", accepted since {since}"),
+        (None, Some(before)) => format!(", accepted before {before}"),
+        (Some(since), Some(before)) => format!(", accepted from {since} to {before}"),
+    };
+    format!("all messages{with}{when}")
 }
 
 /// Which stage a careful one is in, in words.
@@ -263,4 +293,64 @@ fn stage(bulk: &Bulk) -> Option<String> {
         None => "all the others, the three stages went well".to_owned(),
     };
     Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use redeliver_core::bulk::{Total, Which};
+    use redeliver_core::{Timestamp, bulk};
+
+    use super::*;
+
+    fn bulk(which: Which) -> Bulk {
+        Bulk {
+            id: "b".into(),
+            version: 0,
+            actor: "ada".into(),
+            action: Action::Retry,
+            which,
+            rate_per_s: 50,
+            is_careful: false,
+            standing: bulk::Standing::Running,
+            why: None,
+            done: 40,
+            skipped: 0,
+            total: Some(Total { count: 100, is_least: false }),
+            worked_ms: 2_000,
+            after: None,
+            stage: 0,
+            trial: Vec::new(),
+            held: None,
+            created_at: Timestamp::from_ms(9_000),
+            updated_at: Timestamp::from_ms(11_000),
+        }
+    }
+
+    #[test]
+    fn which_messages_are_meant_is_said_with_their_times() {
+        let check = |which: Which, said: &str| assert_eq!(words(&bulk(which)), said);
+        let at = |s: i64| Some(Timestamp::from_ms(s * 1_000));
+        check(Which { before: Some(Timestamp::from_ms(9_001)), ..Which::default() }, "all messages");
+        check(
+            Which { since: at(5), ..Which::default() },
+            "all messages, accepted since 1970-01-01T00:00:05.000Z",
+        );
+        check(
+            Which { status: Some("dead".into()), since: at(5), before: at(8), ..Which::default() },
+            "all messages with status dead, accepted from 1970-01-01T00:00:05.000Z to 1970-01-01T00:00:08.000Z",
+        );
+        check(
+            Which { ids: vec!["a".into(), "b".into()], ..Which::default() },
+            "2 messages, chosen one by one",
+        );
+    }
+
+    #[test]
+    fn how_long_it_takes_is_told_by_how_fast_it_goes_and_only_while_it_does() {
+        let running = bulk(Which::default());
+        assert_eq!((running.pace_per_s(), takes(&running)), (Some(20.0), Some("3 s".to_owned())));
+        let paused = Bulk { standing: Standing::Paused, ..running.clone() };
+        assert_eq!(takes(&paused), None);
+        assert_eq!(takes(&Bulk { worked_ms: 999, ..running }), None);
+    }
 }

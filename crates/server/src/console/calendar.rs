@@ -5,14 +5,17 @@ use askama::filters::HtmlSafe;
 use redeliver_core::calendar::Day;
 use redeliver_engine::campaign::{CampaignCalendar, CampaignDay};
 
+use super::chart::{GROUND, Mark, Marks, count_marks, height, round_up};
+
 /// Days that are drawn at once, and how many of them before today.
 const DAYS_MAX: i32 = 42;
 const DAYS_BEFORE: i32 = 13;
 
 /// How wide and high it is, in units of its own.
 const WIDTH: f64 = 720.0;
-const GROUND: f64 = 98.0;
-const HIGH: f64 = 94.0;
+
+/// Dates below the days, at most, besides today's.
+const DATES_MAX: i32 = 7;
 
 struct Bar {
     class: &'static str,
@@ -28,14 +31,16 @@ struct Bar {
 #[template(
     ext = "html",
     source = r#"<svg class="chart calendar" viewBox="0 0 720 100" preserveAspectRatio="none" role="img" aria-label="{{ label }}">
+{%- if let Some((x, wide)) = today %}<rect class="today" x="{{ x }}" y="0" width="{{ wide }}" height="98"></rect>{% endif %}
+{%- for mark in marks %}<line class="axis" x1="0" y1="{{ mark.y }}" x2="720" y2="{{ mark.y }}"></line>{% endfor %}
 {%- for bar in bars %}<rect class="{{ bar.class }}" x="{{ bar.x }}" y="{{ bar.y }}" width="{{ bar.wide }}" height="{{ bar.high }}"><title>{{ bar.title }}</title></rect>{% endfor %}
-<line class="axis" x1="0" y1="98" x2="720" y2="98"></line>
-{%- if let Some(x) = today %}<line class="today" x1="{{ x }}" y1="0" x2="{{ x }}" y2="100"></line>{% endif %}</svg>"#
+</svg>"#
 )]
 pub(super) struct Drawn {
     label: String,
     bars: Vec<Bar>,
-    today: Option<String>,
+    marks: Vec<Mark>,
+    today: Option<(String, String)>,
 }
 
 // It is rendered by a template that escapes what is inside.
@@ -50,15 +55,21 @@ pub(super) struct Line {
     pub(super) quota: Option<u32>,
 }
 
+/// What stands below a day; nothing below most.
+pub(super) struct Date {
+    pub(super) text: String,
+    pub(super) is_today: bool,
+}
+
 /// The days that are drawn, with what stands beside them.
 pub(super) struct Drawing {
     pub(super) drawn: Drawn,
+    pub(super) marks: Marks,
+    pub(super) dates: Vec<Date>,
     pub(super) lines: Vec<Line>,
     pub(super) from: String,
     pub(super) to: String,
     pub(super) zone: String,
-    /// The most that a day takes or has.
-    pub(super) most: u64,
     pub(super) has_quota: bool,
     /// Whether there are more days before and behind those drawn.
     pub(super) is_part: bool,
@@ -73,25 +84,28 @@ impl Drawing {
         let to = from.plus(DAYS_MAX - 1).min(last);
         let shown: Vec<&CampaignDay> =
             calendar.days.iter().filter(|day| (from..=to).contains(&day.day)).collect();
-        let most = shown.iter().map(|day| highest(day)).max()?.max(1);
+        let most = round_up(shown.iter().map(|day| highest(day)).max()?);
         let slot = WIDTH / f64::from(to.days_since(from) + 1);
         let bars = shown.iter().flat_map(|day| bars(day, from, slot, most)).collect();
         let (planned, sent) = shown
             .iter()
             .fold((0, 0), |(planned, sent), day| (planned + u64::from(day.plan.planned), sent + day.sent));
         let is_in = (from..=to).contains(&calendar.today);
-        let today = is_in.then(|| format!("{:.1}", f64::from(calendar.today.days_since(from)) * slot));
+        let begins = f64::from(calendar.today.days_since(from)) * slot;
+        let today = is_in.then(|| (format!("{begins:.1}"), format!("{slot:.1}")));
         Some(Self {
             drawn: Drawn {
                 label: format!("{planned} mails planned and {sent} sent, from {from} to {to}"),
                 bars,
+                marks: count_marks(most),
                 today,
             },
+            marks: Marks::of(most),
+            dates: dates(from, to, calendar.today),
             lines: shown.iter().map(|day| Line::of(day)).collect(),
             from: from.to_string(),
             to: to.to_string(),
             zone: calendar.zone.name().to_owned(),
-            most,
             has_quota: shown.iter().any(|day| day.plan.quota.is_some()),
             is_part: from > first || to < last,
         })
@@ -120,6 +134,36 @@ impl Line {
     }
 }
 
+/// A date for today and for a few others, far enough apart to be read.
+fn dates(from: Day, to: Day, today: Day) -> Vec<Date> {
+    let count = to.days_since(from) + 1;
+    let every = (count + DATES_MAX - 1) / DATES_MAX;
+    let date = |n: i32| {
+        let day = from.plus(n);
+        let (is_today, is_near) = (day == today, day.days_since(today).abs() < every.max(2));
+        let text = match (is_today, n % every == 0 && !is_near) {
+            (true, _) => "today".to_owned(),
+            (false, true) => short(day),
+            (false, false) => String::new(),
+        };
+        Date { text, is_today }
+    };
+    (0..count).map(date).collect()
+}
+
+/// A day and its month, such as `1 Dec`.
+fn short(day: Day) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let written = day.to_string();
+    let mut parts = written.rsplit('-').map(|part| part.parse::<usize>().unwrap_or_default());
+    let (day, month) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    match MONTHS.get(month.wrapping_sub(1)) {
+        Some(month) => format!("{day} {month}"),
+        None => written,
+    }
+}
+
 fn highest(day: &CampaignDay) -> u64 {
     u64::from(day.plan.planned).max(day.sent).max(day.plan.quota.map_or(0, u64::from))
 }
@@ -134,7 +178,7 @@ fn bars(day: &CampaignDay, from: Day, slot: f64, most: u64) -> Vec<Bar> {
         ("sent", day.sent, 0.28),
     ];
     let bar = |(class, count, margin): (&'static str, u64, f64)| {
-        let high = (count as f64 / most as f64 * HIGH).max(2.0);
+        let high = (GROUND - height(count, most)).max(2.0);
         Bar {
             class,
             x: format!("{:.1}", x + slot * margin),
@@ -181,9 +225,20 @@ mod tests {
     }
 
     #[test]
+    fn today_and_a_few_days_have_their_dates_below_them() {
+        let below = |days, today| {
+            let all = drawing("2027-03-01", days, today).dates.into_iter().map(|date| date.text);
+            all.filter(|text| !text.is_empty()).collect::<Vec<_>>()
+        };
+        assert_eq!(below(3, "2027-03-01"), ["today", "3 Mar"]);
+        assert_eq!(below(3, "2027-05-01"), ["1 Mar", "2 Mar", "3 Mar"]);
+        assert!(below(42, "2027-03-20").len() <= 8);
+    }
+
+    #[test]
     fn bars_stand_on_the_ground_and_within_their_day() {
         let drawing = drawing("2027-03-01", 3, "2027-03-01");
-        assert_eq!((drawing.most, drawing.drawn.bars.len()), (20, 9));
+        assert_eq!(drawing.drawn.bars.len(), 9);
         for bar in &drawing.drawn.bars {
             let [x, y, wide, high] =
                 [&bar.x, &bar.y, &bar.wide, &bar.high].map(|text| text.parse::<f64>().unwrap());

@@ -5,25 +5,28 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use redeliver_core::campaign::{CampaignState, Settings, WrittenRampUp};
+use redeliver_core::campaign::{CampaignState, Interval, Settings, StepKey, WrittenRampUp};
 use redeliver_core::gate::{GateKey, Scope};
 use redeliver_core::status::Status;
+use redeliver_core::time::{parse_span, tell_span};
 use redeliver_core::{State as Standing, Timestamp};
 use redeliver_engine::Engine;
 use redeliver_engine::campaign::{Place as Behind, ScheduledMail};
 use redeliver_engine::campaigns::CampaignRecord;
+use redeliver_engine::store::Filter;
 
 use super::calendar::Drawing;
 use super::campaigns::state_class;
 use super::emails::visible;
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
-use super::moment::Moment;
+use super::moment::{Moment, Piece, pieces};
 use super::page::{Answer, page};
 use super::progress::Progress;
 use super::queue::{status_class, status_words};
 use super::refusal::Refusal;
 use super::routes::Stopped;
+use super::tally::Amount;
 use super::{Console, link};
 use crate::api::campaigns::{act, find, forecast, place};
 use crate::input::{Params, Segment};
@@ -34,6 +37,12 @@ const PAGE_LEN: usize = 20;
 
 /// Prospects that are planned for a forecast while somebody waits for the page.
 const FORECAST_PROSPECTS_MAX: u64 = 5_000;
+
+/// Mails that have ended without going out and are counted, of each kind.
+const ENDED_COUNTED_MAX: usize = 1_000;
+
+/// Holidays and the like that are named.
+const LISTED_MAX: usize = 12;
 
 /// Addresses that are counted.
 const SUPPRESSED_COUNTED_MAX: usize = 500;
@@ -74,16 +83,23 @@ struct Page {
     scheduled: u64,
     sent: u64,
     left: u64,
+    dead: Amount,
+    dead_href: String,
+    cancelled: Amount,
     progress: Progress,
     suppressed: String,
     last: Option<Moment>,
     sender: String,
     stopped: Vec<Stopped>,
     can_let_go: bool,
-    forecast: Option<String>,
+    forecast: Vec<Piece>,
     calendar: Option<Drawing>,
     steps: Vec<Step>,
+    not_before: Option<Moment>,
     facts: Vec<(&'static str, String)>,
+    /// What its own settings say, and what those of its workspace do.
+    settings: Vec<(&'static str, String)>,
+    allowed: Vec<(&'static str, String)>,
     mails: Vec<Mail>,
     is_first: bool,
     more: Option<String>,
@@ -109,6 +125,8 @@ pub(super) async fn show(
     let stopped = stopped(engine, sender).await?;
     let suppressed = engine.suppressions(&record.workspace, "", SUPPRESSED_COUNTED_MAX + 1).await?.len();
     let (sent, now) = (calendar.sent(), engine.clock().now());
+    let (dead, cancelled) = ended(engine, &record).await?;
+    let allowed = engine.workspace_settings(&record.workspace).await?;
     let (may_act, state, href) = (visitor.may_act(), record.state, link::campaign(&record.id));
     let is_open = matches!(state, CampaignState::Draft | CampaignState::Running | CampaignState::Paused);
     page(&Page {
@@ -125,7 +143,16 @@ pub(super) async fn show(
         planned: record.ledger.plan.after.min(record.prospects),
         scheduled: record.scheduled,
         sent,
-        left: record.scheduled.saturating_sub(sent),
+        left: match is_open {
+            true => record.scheduled.saturating_sub(sent + dead.count + cancelled.count),
+            false => 0,
+        },
+        dead,
+        dead_href: link::with(
+            link::MESSAGES,
+            &[("status", "dead"), ("route", &record.definition.route), ("workspace", &record.workspace)],
+        ),
+        cancelled,
         progress: Progress::of(sent, record.scheduled),
         suppressed: match suppressed {
             count if count > SUPPRESSED_COUNTED_MAX => format!("{SUPPRESSED_COUNTED_MAX} +"),
@@ -135,10 +162,13 @@ pub(super) async fn show(
         sender: visible(sender),
         can_let_go: may_act && visitor.caller.workspace.is_none() && !stopped.is_empty(),
         stopped,
-        forecast: if is_open { foresee(engine, &record).await? } else { None },
+        forecast: if is_open { pieces(&foresee(engine, &record).await?) } else { Vec::new() },
         calendar: Drawing::of(&calendar),
         steps: steps(&record),
+        not_before: record.definition.start_at.map(Moment::clock),
         facts: facts(&record),
+        settings: told(record.definition.settings.as_ref().unwrap_or(&Settings::default())),
+        allowed: told(&allowed),
         mails: mails.iter().map(|mail| Mail::of(mail, now)).collect(),
         is_first,
         more: next.map(|next: Behind| link::with(&href, &[("after", &place::behind(next))])),
@@ -178,21 +208,50 @@ async fn stopped(engine: &Engine, sender: &str) -> Result<Vec<Stopped>, Problem>
     Ok(gates.iter().filter(|gate| keys.contains(&gate.key)).map(Stopped::of).collect())
 }
 
-/// What is still to be planned, in a sentence, where it doesn't take long to find out.
-async fn foresee(engine: &Engine, record: &CampaignRecord) -> Result<Option<String>, Problem> {
-    let left = record.prospects.saturating_sub(record.ledger.plan.after);
-    if left == 0 || left > FORECAST_PROSPECTS_MAX {
-        return Ok(None);
+/// Mails of a campaign that are dead, and that were cancelled, as far as they are kept: those with keys of its sequence.
+async fn ended(engine: &Engine, record: &CampaignRecord) -> Result<(Amount, Amount), Problem> {
+    let (mut dead, mut cancelled) = (Amount::default(), Amount::default());
+    for (state, amount) in [("dead", &mut dead), ("cancelled", &mut cancelled)] {
+        let filter = Filter {
+            workspace: Some(record.workspace.clone()),
+            route: Some(record.definition.route.as_str().into()),
+            state: Some(state),
+            limit: ENDED_COUNTED_MAX,
+            ..Filter::default()
+        };
+        let found = engine.store().list(filter).await?;
+        let is_its = |key: &str| {
+            key.parse::<StepKey>().is_ok_and(|key| key.sequence() == record.definition.sequence_id)
+        };
+        let its = found.iter().filter(|message| message.key.as_deref().is_some_and(is_its));
+        *amount = Amount { count: its.count() as u64, is_least: found.len() >= ENDED_COUNTED_MAX };
     }
-    Ok(Some(forecast::sentence(&engine.forecast_campaign(&record.id).await?)))
+    Ok((dead, cancelled))
+}
+
+/// What is to come, in a sentence: what is still to be planned, where it doesn't take long to find out, or when the last goes out.
+async fn foresee(engine: &Engine, record: &CampaignRecord) -> Result<String, Problem> {
+    match record.prospects.saturating_sub(record.ledger.plan.after) {
+        0 => Ok(match record.last_at.filter(|at| *at > engine.clock().now()) {
+            Some(at) => {
+                format!("All of it is planned: the last mail goes out at {at}, unless it is retried.")
+            }
+            None => String::new(),
+        }),
+        1..=FORECAST_PROSPECTS_MAX => {
+            let forecast = engine.forecast_campaign(&record.id).await?;
+            Ok(format!("Forecast: {}.", forecast::sentence(&forecast)))
+        }
+        left => Ok(format!("{left} prospects are still to be planned.")),
+    }
 }
 
 fn sentence(state: CampaignState) -> &'static str {
     match state {
         CampaignState::Draft => "It is a draft: nothing goes out before it is launched.",
-        CampaignState::Running => "Its mails go out at their times.",
+        CampaignState::Running => "It runs: its mails go out at their times.",
         CampaignState::Paused => "A person paused it: its mails wait, and it costs them no try.",
-        CampaignState::Cancelled => "A person ended it: nothing more of it goes out.",
+        CampaignState::Cancelled => "A person cancelled it: nothing more of it goes out.",
         CampaignState::Done => "All of its mails have come to their ends.",
     }
 }
@@ -213,34 +272,78 @@ fn steps(record: &CampaignRecord) -> Vec<Step> {
     record.definition.in_order().into_iter().map(step).collect()
 }
 
-/// When and how many, as its own settings say.
 fn facts(record: &CampaignRecord) -> Vec<(&'static str, String)> {
     let definition = &record.definition;
-    let own = definition.settings.clone().unwrap_or_default();
-    let Settings { days, start, end, zone, daily_quota, sender_quota, ramp_up, spacing, .. } = own;
-    let hours = start.zip(end).map(|(start, end)| format!("{start} to {end}"));
-    let ramp_up = ramp_up.map(|ramp_up| match ramp_up {
+    vec![
+        ("Route", visible(&definition.route)),
+        ("Sequence", visible(&definition.sequence_id)),
+        ("Workspace", visible(&record.workspace)),
+        ("Id", visible(&record.id)),
+    ]
+}
+
+/// When, how many and how far apart, as settings say; nothing of what they leave open.
+fn told(settings: &Settings) -> Vec<(&'static str, String)> {
+    let Settings {
+        days,
+        start,
+        end,
+        intervals,
+        zone,
+        holidays,
+        blackouts,
+        daily_quota,
+        sender_quota,
+        quota_period,
+        ramp_up,
+        urgent_share,
+        spacing,
+    } = settings;
+    let hours = start.as_ref().zip(end.as_ref()).map(|(start, end)| format!("{start} to {end}"));
+    let interval = |one: &Interval| match &one.days {
+        Some(days) => format!("{} {} to {}", days.join(" "), one.start, one.end),
+        None => format!("{} to {}", one.start, one.end),
+    };
+    let ramp_up = ramp_up.as_ref().map(|ramp_up| match ramp_up {
         WrittenRampUp::Linear { start, step } => format!("{start} on the first day, {step} more on each"),
         WrittenRampUp::Geometric { start, factor } => {
             format!("{start} on the first day, then {factor} times as many")
         }
         WrittenRampUp::Table(days) => days.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
     });
+    let period = quota_period.as_ref().map(|period| match period.as_str() {
+        "rolling" => "any 24 hours".to_owned(),
+        _ => "a day".to_owned(),
+    });
     let facts = [
-        ("Days", days.map(|days| days.join(", "))),
+        ("Days", days.as_ref().map(|days| days.join(", "))),
         ("Hours", hours),
-        ("Zone", zone),
+        ("Intervals", listed(intervals.iter().map(interval).collect())),
+        ("Zone", zone.clone()),
+        ("Holidays", listed(holidays.clone())),
+        ("Blackouts", listed(blackouts.clone())),
         ("Mails a day", daily_quota.map(|quota| quota.to_string())),
         ("Of each sender", sender_quota.map(|quota| quota.to_string())),
+        ("Counted in", period),
         ("Ramp-up", ramp_up),
-        ("Between two mails", spacing.map(|(min, max)| format!("{min} to {max}"))),
-        ("Not before", definition.start_at.map(|at| at.to_string())),
-        ("Route", Some(definition.route.clone())),
-        ("Sequence", Some(definition.sequence_id.clone())),
-        ("Workspace", Some(record.workspace.to_string())),
-        ("Id", Some(record.id.to_string())),
+        ("Kept for urgent mail", urgent_share.clone()),
+        ("Between two mails", spacing.as_ref().map(|(min, max)| format!("{} to {}", span(min), span(max)))),
     ];
     facts.into_iter().filter_map(|(name, text)| Some((name, visible(&text?)))).collect()
+}
+
+/// The first of a list, and how many more there are.
+fn listed(all: Vec<String>) -> Option<String> {
+    let more = match all.len().saturating_sub(LISTED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!all.is_empty()).then(|| format!("{}{more}", all[..all.len().min(LISTED_MAX)].join(", ")))
+}
+
+/// A span as the console tells it, whatever way it was written.
+fn span(written: &str) -> String {
+    parse_span(written).map_or_else(|_| written.to_owned(), tell_span)
 }
 
 impl Mail {
@@ -286,6 +389,22 @@ fn waits_for(key: &GateKey) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_are_told_in_full_and_long_lists_in_part() {
+        let days: Vec<String> = (1..=15).map(|day| format!("2026-12-{day:02}")).collect();
+        let settings = serde_json::json!({ "days": ["mon"], "zone": "Europe/Paris", "holidays": days, "quota_period": "rolling",
+            "intervals": [{ "start": "09:00", "end": "12:00" }, { "days": ["tue"], "start": "14:00", "end": "17:00" }],
+            "blackouts": ["2026-12-24..2027-01-01"], "spacing": ["30s", "90s"] });
+        let told = told(&serde_json::from_value(settings).unwrap());
+        let said = |name: &str| told.iter().find(|(known, _)| *known == name).map(|(_, text)| text.as_str());
+        assert_eq!(said("Intervals"), Some("09:00 to 12:00, tue 14:00 to 17:00"));
+        assert!(said("Holidays").is_some_and(|text| text.ends_with("2026-12-12 and 3 more")), "{told:?}");
+        assert_eq!(said("Counted in"), Some("any 24 hours"));
+        assert_eq!(said("Blackouts"), Some("2026-12-24..2027-01-01"));
+        assert_eq!(said("Between two mails"), Some("30 s to 1 min 30 s"));
+        assert_eq!(said("Hours"), None);
+    }
 
     #[test]
     fn what_a_mail_waits_for_is_said_in_words() {

@@ -1,21 +1,27 @@
 //! Draws what happened over the last three hours: bars for what was delivered, tried again and given up, and lines for how
-//! late things were.
+//! late things were. Both have the same time below them and their own scale at the side.
 
 use std::time::Duration;
 
 use askama::Template;
 use askama::filters::HtmlSafe;
-use redeliver_core::time::show_span;
+use redeliver_core::Timestamp;
+use redeliver_core::time::tell_span;
 use redeliver_engine::pulse::{MINUTES_MAX, Minute};
 
 use super::moment::Moment;
 
-/// Minutes of one bar.
+/// Minutes of one bar, and of one point of a line.
 const MINUTES_EACH: usize = 5;
+const BARS: usize = MINUTES_MAX / MINUTES_EACH;
 
-/// How wide and high it is, in units of its own.
+/// How wide and high it is, in units of its own, and where the ground is.
 const WIDTH: usize = 720;
-const HIGH: f64 = 96.0;
+const HIGH: f64 = 92.0;
+pub(super) const GROUND: f64 = 98.0;
+
+/// What a lateness is told beside: these, and nothing later than the last.
+const LATE_MARKS: [(&str, u64); 4] = [("1 ms", 1), ("1 s", 1_000), ("1 min", 60_000), ("1 h", 3_600_000)];
 
 struct Bar {
     class: &'static str,
@@ -26,48 +32,78 @@ struct Bar {
     title: String,
 }
 
+/// A height, and what it stands for.
+pub(super) struct Mark {
+    pub(super) y: String,
+    text: String,
+}
+
+/// The scale at the side of a drawing.
+#[derive(Template)]
+#[template(
+    ext = "html",
+    source = r#"<svg class="marks" viewBox="0 0 48 100" aria-hidden="true">
+{%- for mark in marks %}<text x="44" y="{{ mark.y }}" text-anchor="end" dominant-baseline="middle">{{ mark.text }}</text>{% endfor %}</svg>"#
+)]
+pub(super) struct Marks {
+    marks: Vec<Mark>,
+}
+
 /// What was delivered, tried again and given up.
 #[derive(Template)]
 #[template(
     ext = "html",
     source = r#"<svg class="chart" viewBox="0 0 720 100" preserveAspectRatio="none" role="img" aria-label="{{ label }}">
-<line class="axis" x1="0" y1="98" x2="720" y2="98"></line>
+{%- for mark in marks %}<line class="axis" x1="0" y1="{{ mark.y }}" x2="720" y2="{{ mark.y }}"></line>{% endfor %}
 {%- for bar in bars %}<rect class="{{ bar.class }}" x="{{ bar.x }}" y="{{ bar.y }}" width="{{ bar.wide }}" height="{{ bar.high }}"><title>{{ bar.title }}</title></rect>{% endfor %}</svg>"#
 )]
 pub(super) struct Bars {
     label: String,
+    marks: Vec<Mark>,
     bars: Vec<Bar>,
 }
 
-/// How late half of it was, and nearly all of it.
+/// How late half of it was, and nearly all of it: a line each, above an area.
 #[derive(Template)]
 #[template(
     ext = "html",
     source = r#"<svg class="chart" viewBox="0 0 720 100" preserveAspectRatio="none" role="img" aria-label="{{ label }}">
-<line class="axis" x1="0" y1="98" x2="720" y2="98"></line>
+{%- for mark in marks %}<line class="axis" x1="0" y1="{{ mark.y }}" x2="720" y2="{{ mark.y }}"></line>{% endfor %}
+{%- for (class, points) in areas %}<polygon class="{{ class }}" points="{{ points }}"></polygon>{% endfor %}
 {%- for (class, points) in lines %}<polyline class="{{ class }}" points="{{ points }}"></polyline>{% endfor %}</svg>"#
 )]
 pub(super) struct Lines {
     label: String,
+    marks: Vec<Mark>,
+    areas: Vec<(&'static str, String)>,
     lines: Vec<(&'static str, String)>,
 }
 
 // They are rendered by templates that escape what is inside.
 impl HtmlSafe for Bars {}
 impl HtmlSafe for Lines {}
+impl HtmlSafe for Marks {}
+
+impl Marks {
+    /// The scale of a count up to this.
+    pub(super) fn of(scale: u64) -> Self {
+        Self { marks: count_marks(scale) }
+    }
+}
 
 /// Both, with what stands beside them.
 pub(super) struct Charts {
     pub(super) bars: Bars,
+    pub(super) bar_marks: Marks,
     pub(super) lines: Lines,
+    pub(super) line_marks: Marks,
+    /// The hours below both.
+    pub(super) times: Vec<Moment>,
     pub(super) delivered: u64,
     pub(super) retried: u64,
     pub(super) dead: u64,
-    /// The most of one bar.
-    pub(super) most: u64,
     pub(super) p50: String,
     pub(super) p99: String,
-    pub(super) from: Option<Moment>,
     pub(super) is_empty: bool,
 }
 
@@ -81,49 +117,91 @@ struct Sums {
 impl Charts {
     /// The charts of these minutes, the oldest first.
     pub(super) fn of(minutes: &[Minute]) -> Self {
-        let sum = |minutes: &[Minute]| {
-            minutes.iter().fold(Sums::default(), |sums, minute| Sums {
-                delivered: sums.delivered + u64::from(minute.delivered),
-                retried: sums.retried + u64::from(minute.retried),
-                dead: sums.dead + u64::from(minute.dead),
-            })
-        };
-        let each: Vec<Sums> = minutes.chunks(MINUTES_EACH).map(sum).collect();
-        let most = each.iter().map(|sums| sums.delivered + sums.retried + sums.dead).max().unwrap_or(0);
-        let Sums { delivered, retried, dead } = sum(minutes);
+        let parts: Vec<Minute> = minutes.chunks(MINUTES_EACH).map(together).collect();
+        let each: Vec<Sums> = parts.iter().map(Sums::of).collect();
+        let most = each.iter().map(|sums| sums.all()).max().unwrap_or(0);
+        let scale = round_up(most);
+        let Sums { delivered, retried, dead } = Sums::of(&together(minutes));
         let label = format!(
             "in the last {} h: {delivered} delivered, {retried} tried again, {dead} given up",
             MINUTES_MAX / 60
         );
         let latest = |share: f64| {
             let known = minutes.iter().rev().find_map(|minute| minute.lateness(share));
-            known.map_or_else(|| "–".to_owned(), show_span)
+            known.map_or_else(|| "–".to_owned(), tell_span)
         };
         let (p50, p99) = (latest(0.5), latest(0.99));
-        let lines = Lines {
-            label: format!("lateness, lately: half within {p50}, nearly all within {p99}"),
-            lines: vec![("p99", points(minutes, 0.99)), ("p50", points(minutes, 0.5))],
-        };
+        let lateness = format!("lateness, lately: half within {p50}, 99 of 100 within {p99}");
         Self {
-            bars: Bars { label, bars: bars(&each, most) },
-            lines,
+            bars: Bars { label, marks: count_marks(scale), bars: bars(&each, scale) },
+            bar_marks: Marks::of(scale),
+            lines: lines(&parts, lateness),
+            line_marks: Marks { marks: late_marks() },
+            times: minutes.first().map(|first| hours(first.at)).unwrap_or_default(),
             delivered,
             retried,
             dead,
-            most,
             p50,
             p99,
-            from: minutes.first().map(|minute| Moment::clock(minute.at)),
             is_empty: delivered + retried + dead == 0,
         }
     }
 }
 
-fn bars(each: &[Sums], most: u64) -> Vec<Bar> {
-    let step = WIDTH / (MINUTES_MAX / MINUTES_EACH);
+impl Sums {
+    fn of(minute: &Minute) -> Self {
+        let [delivered, retried, dead] = [minute.delivered, minute.retried, minute.dead].map(u64::from);
+        Self { delivered, retried, dead }
+    }
+
+    fn all(self) -> u64 {
+        self.delivered + self.retried + self.dead
+    }
+}
+
+/// What happened in these minutes as if they were one.
+fn together(minutes: &[Minute]) -> Minute {
+    minutes.iter().fold(Minute::default(), |mut sum, minute| {
+        sum.delivered = sum.delivered.saturating_add(minute.delivered);
+        sum.retried = sum.retried.saturating_add(minute.retried);
+        sum.dead = sum.dead.saturating_add(minute.dead);
+        for (sum, count) in sum.late.iter_mut().zip(minute.late) {
+            *sum = sum.saturating_add(count);
+        }
+        sum
+    })
+}
+
+/// Each full hour of what is drawn, its beginning and its end.
+fn hours(first: Timestamp) -> Vec<Moment> {
+    let hour = |n: usize| Moment::hour(first.plus(Duration::from_secs(n as u64 * 3_600)));
+    (0..=MINUTES_MAX / 60).map(hour).collect()
+}
+
+/// The next number that is easily halved and read.
+pub(super) fn round_up(most: u64) -> u64 {
+    let mut ten: u64 = 1;
+    while ten.saturating_mul(10) < most {
+        ten = ten.saturating_mul(10);
+    }
+    [1, 2, 4, 6, 8, 10].map(|n| ten.saturating_mul(n)).into_iter().find(|n| *n >= most).unwrap_or(most)
+}
+
+pub(super) fn count_marks(scale: u64) -> Vec<Mark> {
+    let half = (scale > 1).then_some(scale / 2);
+    let mark = |count: u64| Mark { y: number(height(count, scale)), text: count.to_string() };
+    [Some(0), half, Some(scale)].into_iter().flatten().map(mark).collect()
+}
+
+pub(super) fn height(count: u64, scale: u64) -> f64 {
+    GROUND - count as f64 / scale.max(1) as f64 * HIGH
+}
+
+fn bars(each: &[Sums], scale: u64) -> Vec<Bar> {
+    let step = WIDTH / BARS;
     let mut bars = Vec::new();
     for (place, sums) in each.iter().enumerate() {
-        let mut y = 98.0;
+        let mut y = GROUND;
         let title =
             format!("{} delivered, {} tried again, {} given up", sums.delivered, sums.retried, sums.dead);
         for (class, count) in [("delivered", sums.delivered), ("retried", sums.retried), ("dead", sums.dead)]
@@ -132,14 +210,14 @@ fn bars(each: &[Sums], most: u64) -> Vec<Bar> {
                 continue;
             }
             // What is there is seen, however little it is.
-            let high = (count as f64 / most.max(1) as f64 * HIGH).max(2.0).min(y - 2.0);
+            let high = (GROUND - height(count, scale)).max(2.0).min(y - 2.0);
             y -= high;
             bars.push(Bar {
                 class,
-                x: place * step + 1,
-                y: format!("{y:.1}"),
-                wide: step - 2,
-                high: format!("{high:.1}"),
+                x: place * step + 2,
+                y: number(y),
+                wide: step - 4,
+                high: number(high),
                 title: title.clone(),
             });
         }
@@ -147,40 +225,109 @@ fn bars(each: &[Sums], most: u64) -> Vec<Bar> {
     bars
 }
 
-/// A line through the minutes in which something was carried. A millisecond is at the bottom and an hour at the top: ten
-/// times later is the same way up everywhere.
-fn points(minutes: &[Minute], share: f64) -> String {
-    let step = WIDTH as f64 / MINUTES_MAX as f64;
-    let height = |late: Duration| {
-        let decades = (late.as_secs_f64() * 1_000.0).max(1.0).log10() / 6.6;
-        98.0 - decades.min(1.0) * HIGH
-    };
-    // A minute is as wide as it is long, so that one by itself is seen.
-    let point = |(place, minute): (usize, &Minute)| {
-        let (y, x) = (height(minute.lateness(share)?), place as f64 * step);
-        Some(format!("{x:.1},{y:.1} {:.1},{y:.1}", x + step))
-    };
-    minutes.iter().enumerate().filter_map(point).collect::<Vec<_>>().join(" ")
+/// A millisecond is at the bottom and an hour at the top: ten times later is the same way up everywhere.
+fn late_height(late_ms: u64) -> f64 {
+    let top = LATE_MARKS.map(|(_, ms)| ms).into_iter().max().unwrap_or(1) as f64;
+    GROUND - (late_ms.max(1) as f64).log10() / top.log10() * HIGH
+}
+
+fn late_marks() -> Vec<Mark> {
+    let mark = |(text, ms): (&str, u64)| Mark { y: number(late_height(ms)), text: text.to_owned() };
+    LATE_MARKS.map(mark).into()
+}
+
+/// A line each through the middles of the parts, from the beginning of the first to the end of the last, and broken where nothing
+/// was carried.
+fn lines(parts: &[Minute], label: String) -> Lines {
+    let (mut areas, mut lines) = (Vec::new(), Vec::new());
+    for (class, share) in [("p99", 0.99), ("p50", 0.5)] {
+        for run in runs(parts, share) {
+            let points: Vec<String> =
+                run.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+            let (Some((from, _)), Some((to, _))) = (run.first(), run.last()) else { continue };
+            let points = points.join(" ");
+            areas.push((class, format!("{from:.1},{GROUND} {points} {to:.1},{GROUND}")));
+            lines.push((class, points));
+        }
+    }
+    Lines { label, marks: late_marks(), areas, lines }
+}
+
+/// Parts behind one another in which something was carried, as points.
+fn runs(parts: &[Minute], share: f64) -> Vec<Vec<(f64, f64)>> {
+    let step = WIDTH as f64 / BARS as f64;
+    let mut runs: Vec<Vec<(f64, f64)>> = vec![Vec::new()];
+    for (place, part) in parts.iter().enumerate() {
+        let x = place as f64 * step;
+        let late = part.lateness(share).map(|late| u64::try_from(late.as_millis()).unwrap_or(u64::MAX));
+        let Some(run) = runs.last_mut() else { break };
+        match late.map(late_height) {
+            Some(y) if run.is_empty() => run.extend([(x, y), (x + step, y)]),
+            // What was the end is the middle of its part, once there is another behind it.
+            Some(y) => {
+                if let Some(last) = run.last_mut() {
+                    last.0 -= step / 2.0;
+                }
+                run.push((x + step, y));
+            }
+            None if run.is_empty() => {}
+            None => runs.push(Vec::new()),
+        }
+    }
+    runs.retain(|run| !run.is_empty());
+    runs
+}
+
+fn number(value: f64) -> String {
+    format!("{value:.1}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn minutes(happened: &[(usize, Minute)]) -> Vec<Minute> {
+        let mut minutes = vec![Minute::default(); MINUTES_MAX];
+        for (place, minute) in happened {
+            minutes[*place] = minute.clone();
+        }
+        minutes
+    }
+
     #[test]
     fn bars_stay_on_their_ground_and_show_the_least() {
         let minute = |delivered, retried, dead| Minute { delivered, retried, dead, ..Minute::default() };
-        let mut minutes = vec![Minute::default(); MINUTES_MAX];
-        minutes[0] = minute(1_000_000, 0, 0);
-        minutes[7] = minute(1, 1, 1);
-        let charts = Charts::of(&minutes);
-        assert_eq!(
-            (charts.delivered, charts.retried, charts.dead, charts.most),
-            (1_000_001, 1, 1, 1_000_000)
-        );
+        let charts = Charts::of(&minutes(&[(0, minute(1_000_000, 0, 0)), (7, minute(1, 1, 1))]));
+        assert_eq!((charts.delivered, charts.retried, charts.dead), (1_000_001, 1, 1));
         assert_eq!(charts.bars.bars.len(), 4);
         assert!(charts.bars.bars.iter().all(|bar| bar.x + bar.wide <= WIDTH), "within");
         assert_eq!(charts.bars.bars[3].high, "2.0");
         assert!(Charts::of(&vec![Minute::default(); MINUTES_MAX]).is_empty);
+    }
+
+    #[test]
+    fn a_scale_ends_in_a_number_that_is_easily_read() {
+        for (most, scale) in [(0, 1), (1, 1), (2, 2), (3, 4), (5, 6), (10, 10), (11, 20), (999, 1_000)] {
+            assert_eq!(round_up(most), scale, "{most}");
+        }
+        let marks: Vec<String> = count_marks(20).into_iter().map(|mark| mark.text).collect();
+        assert_eq!(marks, ["0", "10", "20"]);
+        assert_eq!(Charts::of(&minutes(&[])).times.len(), 4, "an end and a beginning of three hours");
+    }
+
+    #[test]
+    fn a_line_goes_on_while_something_is_carried_and_breaks_where_nothing_was() {
+        let late = |place: usize| {
+            let mut minute = Minute::default();
+            minute.late[place] = 4;
+            minute
+        };
+        let charts = Charts::of(&minutes(&[(0, late(9)), (6, late(9)), (12, late(15)), (30, late(0))]));
+        let p50: Vec<&str> =
+            charts.lines.lines.iter().filter(|(class, _)| *class == "p50").map(|(_, line)| &**line).collect();
+        assert_eq!(p50.len(), 2, "{p50:?}");
+        assert_eq!(p50[0].split(' ').count(), 4, "{p50:?}");
+        assert_eq!(p50[1], "120.0,98.0 140.0,98.0", "one by itself is seen");
+        assert_eq!(charts.lines.areas.len(), 4);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use askama::Template;
 use askama::filters::HtmlSafe;
 use redeliver_core::Policy;
-use redeliver_core::time::show_span;
+use redeliver_core::time::tell_span;
 
 /// Tries that are drawn, at most.
 const TRIES_MAX: u32 = 40;
@@ -36,14 +36,14 @@ struct Word {
 #[derive(Template)]
 #[template(
     ext = "html",
-    source = r#"<svg class="curve" viewBox="0 0 640 64" role="img" aria-label="{{ label }}">
+    source = r#"<svg class="curve" viewBox="0 0 640 72" role="img" aria-label="{{ label }}">
 <line class="axis" x1="18" y1="30" x2="622" y2="30"></line>
 {%- for mark in marks %}
 <rect class="chance" x="{{ mark.from }}" y="24" width="{{ mark.wide }}" height="12" rx="3"></rect>
 <circle class="try" cx="{{ mark.x }}" cy="30" r="5"><title>{{ mark.title }}</title></circle>
 {%- endfor %}
 {%- for word in words %}
-<text x="{{ word.x }}" y="56" text-anchor="{{ word.anchor }}">{{ word.text }}</text>
+<text class="{{ word.anchor }}" x="{{ word.x }}" y="62" text-anchor="{{ word.anchor }}">{{ word.text }}</text>
 {%- endfor %}
 </svg>"#
 )]
@@ -69,9 +69,9 @@ impl Curve {
             let (from, to) = (x(slot.since_first.min), x(slot.since_first.max));
             let is_sure = slot.since_first.min == slot.since_first.max;
             let span = match is_sure {
-                true => show_span(slot.since_first.max),
+                true => tell_span(slot.since_first.max),
                 false => {
-                    format!("{} to {}", show_span(slot.since_first.min), show_span(slot.since_first.max))
+                    format!("{} to {}", tell_span(slot.since_first.min), tell_span(slot.since_first.max))
                 }
             };
             let middle = f64::midpoint(from, to);
@@ -79,11 +79,11 @@ impl Curve {
             let is_last = slot.since_first.max == last;
             if is_last || (middle >= free_from && middle <= RIGHT - BETWEEN * 1.5) {
                 let (x, anchor) = if is_last { (RIGHT, "end") } else { (middle, "middle") };
-                words.push(Word { x: number(x), anchor, text: show_span(coarse(slot.since_first.max)) });
+                words.push(Word { x: number(x), anchor, text: tell_span(slot.since_first.max) });
                 free_from = middle + BETWEEN * 1.5;
             }
         }
-        let label = format!("{} tries, the last after {}", policy.max_attempts, show_span(coarse(last)));
+        let label = format!("{} tries, the last after {}", policy.max_attempts, tell_span(last));
         Self { label, marks, words }
     }
 }
@@ -98,19 +98,6 @@ impl Mark {
 /// first ones apart without making the last ones look near.
 fn place(span: Duration, last: Duration) -> f64 {
     if last.is_zero() { 0.0 } else { (span.as_secs_f64() / last.as_secs_f64()).sqrt() }
-}
-
-/// A span as it is read at a glance: nobody wants the milliseconds of an hour.
-fn coarse(span: Duration) -> Duration {
-    let second_ms = 1_000;
-    let unit_ms = match span.as_secs() {
-        0..10 => return span,
-        10..600 => second_ms,
-        600..36_000 => 60 * second_ms,
-        _ => 3_600 * second_ms,
-    };
-    let ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-    Duration::from_millis(ms / unit_ms * unit_ms)
 }
 
 fn number(value: f64) -> String {

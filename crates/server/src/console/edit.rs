@@ -11,9 +11,10 @@ use redeliver_core::edit::Difference;
 use redeliver_core::email::{Email, Mailbox};
 use redeliver_core::operate::Action;
 use redeliver_core::{Content, Message};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::emails::{Heading, visible};
+use super::emails::{Carried, Heading, content, visible, written};
 use super::flash::{self, Flash};
 use super::form::Form;
 use super::frame::{Frame, Place};
@@ -77,19 +78,18 @@ struct Subject {
     message: Message,
     content: Content,
     email: Option<Email>,
+    heading: String,
 }
 
 impl Subject {
     async fn find(console: &Console, visitor: &Visitor, id: Result<Id, Problem>) -> Result<Self, Problem> {
         let Id(id) = id?;
         let message = find(&console.server, &visitor.caller, &id).await?;
-        let content = console.server.engine.store().content(id).await?.unwrap_or_default();
+        let engine = &console.server.engine;
+        let content = content(engine, &id).await?;
         let email = Email::of_content(&content).and_then(Result::ok);
-        Ok(Self { message, content, email })
-    }
-
-    fn heading(&self) -> String {
-        Heading::of(&self.message, self.email.as_ref()).subject
+        let heading = Heading::of(&message, &content, &Carried::of(engine, &content).await?).subject;
+        Ok(Self { message, content, email, heading })
     }
 }
 
@@ -154,7 +154,7 @@ fn form(
     page(&Page {
         frame: Frame::around(console, visitor, Place::Elsewhere),
         href: link::message(&subject.message.id),
-        subject: subject.heading(),
+        subject: subject.heading.clone(),
         version,
         routes: routes.map(|known| (known.name.to_string(), *known.name == *route)).collect(),
         fields,
@@ -171,7 +171,7 @@ fn plan(console: &Console, visitor: &Visitor, subject: &Subject, said: &Form, ro
     page(&Plan {
         frame: Frame::around(console, visitor, Place::Elsewhere),
         href: link::message(&subject.message.id),
-        subject: subject.heading(),
+        subject: subject.heading.clone(),
         rows,
         fields: kept.collect(),
         is_unsure: subject.message.possible_duplicates > 0,
@@ -182,24 +182,55 @@ fn plan(console: &Console, visitor: &Visitor, subject: &Subject, said: &Form, ro
 /// Differences as people read them.
 pub(super) fn rows(differences: &[Difference]) -> Vec<Row> {
     let row = |different: &Difference| Row {
-        field: visible(&different.field),
+        field: visible(named(&different.field)),
         before: shown(&different.before),
         after: shown(&different.after),
     };
     differences.iter().map(row).collect()
 }
 
+/// A field as the form calls it; others are called as the API does.
+fn named(field: &str) -> &str {
+    match field {
+        "email.to" => "To",
+        "email.cc" => "Cc",
+        "email.bcc" => "Bcc",
+        "email.from" => "From",
+        "email.reply_to" => "Reply to",
+        "email.subject" => "Subject",
+        "email.text" => "Text",
+        "email.html" => "HTML",
+        "payload" => "Payload",
+        "target" => "Target",
+        "content_type" => "Content type",
+        "route" => "Route",
+        other => other,
+    }
+}
+
 fn shown(value: &Value) -> String {
     let text = match value {
         Value::Null => "—".to_owned(),
         Value::String(text) => text.replace("\r\n", "\n"),
-        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+        other => match people(other) {
+            Some(people) => people,
+            None => serde_json::to_string_pretty(other).unwrap_or_default(),
+        },
     };
     let mut shown = visible(&text.chars().take(SHOWN_CHARS_MAX).collect::<String>());
     if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
         shown.push('…');
     }
     shown
+}
+
+/// Addresses as people write them, a line each; `None` if this is something else.
+fn people(value: &Value) -> Option<String> {
+    let one = |value: &Value| Mailbox::deserialize(value).ok().map(|mailbox| written(&mailbox));
+    match value {
+        Value::Array(all) => Some(all.iter().map(one).collect::<Option<Vec<String>>>()?.join("\n")),
+        other => one(other),
+    }
 }
 
 /// The fields of a message that can be corrected here, as it has them.

@@ -1,10 +1,25 @@
-//! Which messages are e-mails, and what a list shows of one.
+//! What a list shows of an e-mail, and how what others wrote is made visible.
 
 use redeliver_core::email::{Email, Mailbox};
-use redeliver_core::{Failure, Message, MessageId, Name};
-use redeliver_engine::store::{Count, Filter, Store, StoreError};
+use redeliver_core::{Content, Failure, Message, MessageId};
+use redeliver_engine::Engine;
+use redeliver_engine::campaign::{CampaignError, Unwritten};
+use redeliver_engine::store::StoreError;
 
-/// What a list shows of an e-mail.
+/// Characters of what stands for the recipient of something that is no e-mail, at most.
+const ATTRIBUTES_CHARS_MAX: usize = 80;
+
+/// What a message carries, as far as people are shown it.
+pub(super) enum Carried {
+    /// An e-mail.
+    Email(Box<Email>),
+    /// An e-mail of a campaign that is written when it goes out, as it would be now.
+    Unwritten(Box<Unwritten>),
+    /// Something else.
+    Other,
+}
+
+/// What a list shows of a message.
 pub(super) struct Heading {
     /// To whom: the first, and how many more.
     pub(super) to: String,
@@ -12,47 +27,58 @@ pub(super) struct Heading {
     pub(super) subject: String,
 }
 
-/// The routes that carry e-mails: those whose newest message is one. No config says it, and a route's messages are all
-/// of a kind because its transport is.
-pub(super) async fn email_routes(
-    store: &dyn Store,
-    workspace: Option<&Name>,
-    counts: &[Count],
-) -> Result<Vec<Name>, StoreError> {
-    let mut names: Vec<Name> = counts.iter().map(|count| count.route.clone()).collect();
-    names.sort();
-    names.dedup();
-    let mut routes = Vec::new();
-    for route in names {
-        let filter = Filter {
-            workspace: workspace.cloned(),
-            route: Some(route.clone()),
-            limit: 1,
-            ..Filter::default()
-        };
-        let newest = store.list(filter).await?.pop();
-        if let Some(newest) = newest.filter(|newest| !newest.is_dead_letter)
-            && email(store, &newest.id).await?.is_some()
-        {
-            routes.push(route);
+impl Carried {
+    /// What this content is.
+    pub(super) async fn of(engine: &Engine, content: &Content) -> Result<Self, StoreError> {
+        if let Some(Ok(email)) = Email::of_content(content) {
+            return Ok(Self::Email(Box::new(email)));
+        }
+        match engine.unwritten(content).await {
+            Ok(Some(unwritten)) => Ok(Self::Unwritten(Box::new(unwritten))),
+            Err(CampaignError::Store(error)) => Err(error),
+            // What can no longer be understood has its page nevertheless.
+            Ok(None) | Err(_) => Ok(Self::Other),
         }
     }
-    Ok(routes)
+
+    /// The e-mail, as it is or would be now.
+    pub(super) fn email(&self) -> Option<&Email> {
+        match self {
+            Self::Email(email) => Some(email),
+            Self::Unwritten(unwritten) => unwritten.written.as_ref().ok(),
+            Self::Other => None,
+        }
+    }
 }
 
-/// The e-mail that a message carries, if it carries a readable one.
-pub(super) async fn email(store: &dyn Store, id: &MessageId) -> Result<Option<Email>, StoreError> {
-    let content = store.content(id.clone()).await?;
-    Ok(content.and_then(|content| Email::of_content(&content)?.ok()))
+/// The heading of a message in a list.
+pub(super) async fn heading(engine: &Engine, message: &Message) -> Result<Heading, StoreError> {
+    let content = content(engine, &message.id).await?;
+    Ok(Heading::of(message, &content, &Carried::of(engine, &content).await?))
+}
+
+/// What a message carries; nothing if that is gone.
+pub(super) async fn content(engine: &Engine, id: &MessageId) -> Result<Content, StoreError> {
+    Ok(engine.store().content(id.clone()).await?.unwrap_or_default())
 }
 
 impl Heading {
     /// The heading of a message that carries this.
-    pub(super) fn of(message: &Message, email: Option<&Email>) -> Self {
-        let Some(email) = email else {
-            let subject = message.key.as_deref().map_or_else(|| "(no e-mail)".to_owned(), visible);
-            return Self { to: "—".to_owned(), subject };
-        };
+    pub(super) fn of(message: &Message, content: &Content, carried: &Carried) -> Self {
+        match (carried.email(), carried) {
+            (Some(email), _) => Self::of_email(email),
+            (None, Carried::Unwritten(unwritten)) => {
+                let subject = format!("Step {} of a campaign, which can't be written", unwritten.of.step);
+                Self { to: visible(&unwritten.to), subject }
+            }
+            (None, Carried::Email(_) | Carried::Other) => {
+                let subject = message.key.as_deref().map_or_else(|| message.id.to_string(), str::to_owned);
+                Self { to: visible(&whither(content)), subject: visible(&subject) }
+            }
+        }
+    }
+
+    fn of_email(email: &Email) -> Self {
         let mut recipients = email.recipients();
         let to = match (recipients.next(), recipients.count()) {
             (None, _) => "(nobody)".to_owned(),
@@ -61,6 +87,19 @@ impl Heading {
         };
         let subject = if email.subject.trim().is_empty() { "(no subject)" } else { &email.subject };
         Self { to, subject: visible(subject) }
+    }
+}
+
+/// Where something goes that is no e-mail: its target, or what its attributes say.
+fn whither(content: &Content) -> String {
+    if let Some(target) = &content.target {
+        return format!("to {target}");
+    }
+    let said: Vec<String> =
+        content.attributes.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    match said.join(", ") {
+        said if said.is_empty() => "no e-mail".to_owned(),
+        said => said.chars().take(ATTRIBUTES_CHARS_MAX).collect(),
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) const DEAD: &str = "/admin/dead-letters";
 pub(super) const CAMPAIGNS: &str = "/admin/campaigns";
 /// The routes.
 pub(super) const ROUTES: &str = "/admin/routes";
+/// What is stopped and can be let go.
+pub(super) const STOPPED: &str = "/admin/stopped";
 /// What people did.
 pub(super) const AUDIT: &str = "/admin/audit";
 /// Who may come in.

@@ -1,20 +1,24 @@
 //! `/admin/messages/{id}`: where one message stands, why, everything that was tried, and what will be. What it carries is
 //! shown to operators, as text, and as HTML only in a frame that may do nothing.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use redeliver_core::attempt::{AttemptRecord, Verdict};
+use redeliver_core::campaign::MailOf;
 use redeliver_core::edit::EditRecord;
 use redeliver_core::email::Email;
 use redeliver_core::status::Status;
-use redeliver_core::time::show_span;
-use redeliver_core::{Message, MessageId, State as Standing, Timestamp};
+use redeliver_core::time::tell_span;
+use redeliver_core::{Content, InstanceId, Message, MessageId, State as Standing, Timestamp};
 use redeliver_engine::Engine;
+use redeliver_engine::store::StoreError;
 
 use super::Console;
 use super::edit::{Row, rows};
-use super::emails::{Heading, said, visible, written};
+use super::emails::{Carried, Heading, said, visible, written};
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
 use super::link;
@@ -31,10 +35,12 @@ use crate::problem::Problem;
 const AHEAD_MAX: usize = 8;
 
 /// One line of what is known.
+#[derive(Default)]
 struct Fact {
     name: &'static str,
     text: String,
     at: Option<Moment>,
+    href: Option<String>,
 }
 
 /// One thing that happened, or will.
@@ -42,8 +48,34 @@ struct Step {
     class: &'static str,
     what: String,
     detail: Option<String>,
+    /// Which instance did it, where that is known.
+    by: Option<String>,
+    /// What the time is the time of, where it isn't that of the thing itself.
+    when: &'static str,
     clock: Moment,
     distance: Moment,
+}
+
+/// What instances are called, as far as whoever looks may know.
+struct Instances(BTreeMap<InstanceId, String>);
+
+impl Instances {
+    /// A name says where an instance runs, which is for those who see all workspaces; the others are told its id.
+    async fn living(engine: &Engine, visitor: &Visitor, now: Timestamp) -> Result<Self, StoreError> {
+        if visitor.caller.workspace.is_some() {
+            return Ok(Self(BTreeMap::new()));
+        }
+        let living = engine.store().living(now).await?;
+        let named = living.into_iter().filter_map(|one| Some((one.id, one.about?.name.to_string())));
+        Ok(Self(named.collect()))
+    }
+
+    fn called(&self, id: InstanceId) -> String {
+        match self.0.get(&id) {
+            Some(name) => format!("by {} ({id})", visible(name)),
+            None => format!("by instance {id}"),
+        }
+    }
 }
 
 /// What was corrected once, with what it said: for those who may read what a message carries.
@@ -92,10 +124,11 @@ pub(super) async fn show(
     let message = find(&console.server, &visitor.caller, &id).await?;
     let explanation = engine.explain(&id).await?;
     let content = engine.store().content(id.clone()).await?.unwrap_or_default();
-    let email = Email::of_content(&content).and_then(Result::ok);
+    let carried = Carried::of(engine, &content).await?;
     let attempts = engine.store().attempts(id.clone()).await?;
     let edits = engine.store().edits(id.clone()).await?;
     let now = engine.clock().now();
+    let instances = Instances::living(engine, &visitor, now).await?;
     let status = Status::of(&message, now);
     let (is_dead, is_dismissed) = match message.state {
         Standing::Dead { dismissed_at, .. } => (true, dismissed_at.is_some()),
@@ -105,16 +138,16 @@ pub(super) async fn show(
         frame: Frame::around(&console, &visitor, Place::Elsewhere),
         id: id.to_string(),
         href: link::message(&id),
-        heading: Heading::of(&message, email.as_ref()),
+        heading: Heading::of(&message, &content, &carried),
         status: status_words(status),
         class: status_class(status),
         sentence: pieces(&visible(&explanation.map(|explanation| explanation.sentence).unwrap_or_default())),
-        facts: facts(&message, email.as_ref(), engine),
-        steps: steps(&message, &attempts, &edits, engine, now),
+        facts: facts(&message, &content, carried.email(), engine),
+        steps: steps(&message, &attempts, &edits, engine, &instances),
         can_cancel: message.state.ended_at().is_none() && visitor.may_act(),
-        preview: visitor.may_act().then(|| Preview::of(&content, email.as_ref())),
+        preview: visitor.may_act().then(|| Preview::of(&message, &content, &carried)),
         can_retry: is_dead && visitor.may_act(),
-        can_edit: is_editable(&message) && visitor.may_act(),
+        can_edit: is_editable(&message) && !MailOf::is_unwritten(&content) && visitor.may_act(),
         edits: edits.iter().filter(|_| visitor.may_act()).map(Edit::of).collect(),
         can_dismiss: is_dead && !is_dismissed && visitor.may_act(),
         can_restore: is_dismissed && visitor.may_act(),
@@ -122,19 +155,24 @@ pub(super) async fn show(
     })
 }
 
-/// Whether there is something to correct: what was given up, and what waits for a gate that nobody may ever open.
+/// Whether there is something to correct: what was given up, and what waits for a gate that nobody may ever open. A mail that
+/// is not written yet has nothing to correct.
 fn is_editable(message: &Message) -> bool {
     let waits = matches!(message.state, Standing::Waiting { parked_for: Some(_) });
     matches!(message.id, MessageId::Own(_)) && (waits || matches!(message.state, Standing::Dead { .. }))
 }
 
-fn facts(message: &Message, email: Option<&Email>, engine: &Engine) -> Vec<Fact> {
+fn facts(message: &Message, content: &Content, email: Option<&Email>, engine: &Engine) -> Vec<Fact> {
     let view = MessageView::of(message, engine);
-    let text = |name, text: String| Fact { name, text: visible(&text), at: None };
+    let text = |name, text: String| Fact { name, text: visible(&text), ..Fact::default() };
     let some = |name, value: Option<String>| value.map(|value| text(name, value));
     let time = |name, at: Option<Timestamp>| {
-        at.map(|at| Fact { name, text: String::new(), at: Some(Moment::clock(at)) })
+        at.map(|at| Fact { name, at: Some(Moment::clock(at)), ..Fact::default() })
     };
+    let campaign = MailOf::of_content(content).map(|of| Fact {
+        href: Some(link::campaign(&of.campaign)),
+        ..text("Campaign", format!("step {} for {}", of.step, of.prospect))
+    });
     let budget = view.max_attempts.map_or_else(String::new, |max| format!(" of {max}"));
     let dismissed_at = match message.state {
         Standing::Dead { dismissed_at, .. } => dismissed_at,
@@ -144,7 +182,7 @@ fn facts(message: &Message, email: Option<&Email>, engine: &Engine) -> Vec<Fact>
     let mut facts = email.map(email_facts).unwrap_or_default();
     let standing = [
         Some(text("Tries", format!("{}{budget}", view.attempts))),
-        some("Why it was given up", view.dead_reason.map(|reason| reason.replace('_', " "))),
+        some("Why it is dead", view.dead_reason.map(|reason| reason.replace('_', " "))),
         some("Last error", message.last_error.as_ref().map(said)),
         some("The other side said", view.receipt),
         some("Waits for", view.parked_for),
@@ -156,6 +194,7 @@ fn facts(message: &Message, email: Option<&Email>, engine: &Engine) -> Vec<Fact>
         time("Accepted", Some(message.created_at)),
         Some(text("Route", format!("{}, {} priority", view.route, view.priority))),
         Some(text("Workspace", view.workspace)),
+        campaign,
         some("Key", view.key),
         some("Started over", more_than_none(message.generation)),
         some("Leases lost", more_than_none(message.losses)),
@@ -185,7 +224,8 @@ fn email_facts(email: &Email) -> Vec<Fact> {
     .chain(email.attachments.iter().map(|file| format!("file {}", file.name)))
     .collect();
     let carries = if parts.is_empty() { "nothing but its subject".to_owned() } else { parts.join(", ") };
-    let fact = |name, text: Option<String>| text.map(|text| Fact { name, text: visible(&text), at: None });
+    let fact =
+        |name, text: Option<String>| text.map(|text| Fact { name, text: visible(&text), ..Fact::default() });
     [
         fact("From", email.from.as_ref().map(written)),
         fact("To", all(&email.to)),
@@ -204,15 +244,10 @@ fn steps(
     attempts: &[AttemptRecord],
     edits: &[EditRecord],
     engine: &Engine,
-    now: Timestamp,
+    instances: &Instances,
 ) -> Vec<Step> {
-    let step = |class, what: String, detail: Option<String>, at| Step {
-        class,
-        what,
-        detail,
-        clock: Moment::clock(at),
-        distance: Moment::from_now(at, now),
-    };
+    let now = engine.clock().now();
+    let step = |class, what: String, detail: Option<String>, at| Step::at(class, what, detail, at, now);
     let before = match message.attempts_before {
         0 => None,
         n => Some(format!("after {n} tries made elsewhere")),
@@ -232,31 +267,65 @@ fn steps(
         };
         let (class, word) = verdict_words(record.verdict);
         let what = format!("Try {}{again}: {word}", record.attempt);
-        happened.push((record.at, step(class, what, record.failure.as_ref().map(said), record.at)));
+        let by = record.instance.map(|instance| instances.called(instance));
+        let step = step(class, what, record.failure.as_ref().map(said), record.at);
+        happened.push((record.at, Step { by, ..step }));
     }
     happened.sort_by_key(|(at, _)| *at);
     steps.extend(happened.into_iter().map(|(_, step)| step));
-    let last = match &message.state {
-        Standing::Waiting { .. } => {
-            let what = format!("Try {} is next", message.next_attempt());
-            Some(step("next", what, None, message.due_at))
-        }
-        Standing::Delivered { at, receipt } => {
-            Some(step("good", "Delivered".to_owned(), receipt.as_deref().map(visible), *at))
-        }
-        Standing::Dead { at, reason, .. } => {
-            Some(step("alarm", "Given up".to_owned(), Some(reason.name().replace('_', " ")), *at))
-        }
-        Standing::Cancelled { at, reason } => {
-            Some(step("muted", "Cancelled".to_owned(), Some(visible(reason)), *at))
-        }
-        Standing::Claimed(_) | Standing::HandedOff { .. } => None,
-    };
-    steps.extend(last);
+    steps.extend(present(message, instances, now));
     if matches!(message.state, Standing::Waiting { .. }) {
         steps.extend(ahead(message, engine, now));
     }
     steps
+}
+
+/// Where it stands now, and what is expected of that.
+fn present(message: &Message, instances: &Instances, now: Timestamp) -> Vec<Step> {
+    let step = |class, what: String, detail: Option<String>, at| Step::at(class, what, detail, at, now);
+    match &message.state {
+        Standing::Waiting { parked_for: None } => {
+            let what = format!("Try {} is next", message.next_attempt());
+            vec![Step { when: "due ", ..step("next", what, None, message.due_at) }]
+        }
+        Standing::Waiting { parked_for: Some(_) } => {
+            let what = format!("Try {} waits for a gate to open", message.next_attempt());
+            vec![Step { when: "due ", ..step("next", what, None, message.due_at) }]
+        }
+        Standing::Claimed(lease) => {
+            let what = format!("Try {} is under way", message.next_attempt());
+            let (when, at) = match lease.started_at {
+                Some(at) => ("since ", at),
+                None => ("claimed until ", lease.until_at),
+            };
+            let by = Some(instances.called(lease.instance));
+            vec![Step { by, when, ..step("next", what, None, at) }]
+        }
+        Standing::HandedOff { since, report_by } => {
+            let handed = step("muted", "Handed off to an outside worker".to_owned(), None, *since);
+            let report = report_by.map(|at| {
+                let what = "Its report is to come".to_owned();
+                Step { when: "by ", ..step("next", what, None, at) }
+            });
+            [handed].into_iter().chain(report).collect()
+        }
+        Standing::Delivered { at, receipt } => {
+            vec![step("good", "Delivered".to_owned(), receipt.as_deref().map(visible), *at)]
+        }
+        Standing::Dead { at, reason, .. } => {
+            vec![step("alarm", "Given up: dead".to_owned(), Some(reason.name().replace('_', " ")), *at)]
+        }
+        Standing::Cancelled { at, reason } => {
+            vec![step("muted", "Cancelled".to_owned(), Some(visible(reason)), *at)]
+        }
+    }
+}
+
+impl Step {
+    fn at(class: &'static str, what: String, detail: Option<String>, at: Timestamp, now: Timestamp) -> Self {
+        let (clock, distance) = (Moment::clock(at), Moment::from_now(at, now));
+        Self { class, what, detail, by: None, when: "", clock, distance }
+    }
 }
 
 /// The tries behind the next one, each with the earliest and the latest time that its policy gives it.
@@ -271,15 +340,10 @@ fn ahead(message: &Message, engine: &Engine, now: Timestamp) -> Vec<Step> {
         if steps.len() < AHEAD_MAX || n + 1 == tries_max {
             let room = match to.since(from) {
                 room if room.is_zero() => "if that fails".to_owned(),
-                room => format!("if that fails, or up to {} later", show_span(room)),
+                room => format!("if that fails, or up to {} later", tell_span(room)),
             };
-            steps.push(Step {
-                class: "ahead",
-                what: format!("Try {}{}", n + 1, if n + 1 == tries_max { ", the last" } else { "" }),
-                detail: Some(room),
-                clock: Moment::clock(from),
-                distance: Moment::from_now(from, now),
-            });
+            let what = format!("Try {}{}", n + 1, if n + 1 == tries_max { ", the last" } else { "" });
+            steps.push(Step::at("ahead", what, Some(room), from, now));
         }
     }
     steps

@@ -7,7 +7,7 @@ use redeliver_core::Lane;
 use redeliver_core::status::Status;
 use redeliver_engine::search::{Found, LOOKED_THROUGH_MAX, OPENED_MAX};
 
-use super::emails::{Heading, email};
+use super::emails::{heading, visible};
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
 use super::page::{Answer, page};
@@ -35,8 +35,8 @@ pub(super) const ASKED: [&str; 10] = [
 ];
 
 /// How long ago, to choose from.
-const SINCE: [(&str, &str); 4] =
-    [("1h", "last hour"), ("24h", "last 24 hours"), ("7d", "last 7 days"), ("30d", "last 30 days")];
+const SPANS: [(&str, &str); 4] =
+    [("1h", "an hour ago"), ("24h", "24 hours ago"), ("7d", "7 days ago"), ("30d", "30 days ago")];
 
 struct Choice {
     value: String,
@@ -64,6 +64,14 @@ impl Asked {
         link::with(link::MESSAGES, &params)
     }
 
+    /// An error of the kind that was asked for, by its fingerprint, and where those of any kind are.
+    fn like(&self, rows: &[Row]) -> Option<(String, String)> {
+        let fingerprint = Some(self.text("fingerprint")).filter(|text| !text.is_empty())?;
+        let error = rows.first().and_then(|row| row.error.clone()).unwrap_or_else(|| visible(fingerprint));
+        let others = self.0.iter().filter(|(name, _)| *name != "fingerprint");
+        Some((error, Self(others.cloned().collect()).href("")))
+    }
+
     fn choices<'a>(&self, name: &str, all: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Choice> {
         let chosen = self.text(name);
         let choice = |(value, name): (&str, &str)| Choice {
@@ -83,7 +91,9 @@ struct Page {
     statuses: Vec<Choice>,
     routes: Vec<Choice>,
     priorities: Vec<Choice>,
-    sinces: Vec<Choice>,
+    spans: [(&'static str, &'static str); 4],
+    /// An error like which all are, and where all errors are.
+    like: Option<(String, String)>,
     has_workspaces: bool,
     rows: Vec<Row>,
     is_first: bool,
@@ -115,8 +125,7 @@ pub(super) async fn show(
     };
     let mut rows = Vec::with_capacity(found.messages.len());
     for message in &found.messages {
-        let email = email(engine.store().as_ref(), &message.id).await?;
-        let heading = Heading::of(message, email.as_ref());
+        let heading = heading(engine, message).await?;
         rows.push(Row::of(message, heading, engine, engine.clock().now()));
     }
     let error = format!("{}{}", asked.text("error"), asked.text("fingerprint"));
@@ -131,8 +140,9 @@ pub(super) async fn show(
             .choices("status", Status::ALL.into_iter().map(|status| (status.name(), status_words(status)))),
         routes: asked.choices("route", engine.routes().map(|route| (&*route.name, &*route.name))),
         priorities: asked.choices("priority", Lane::ALL.into_iter().map(|lane| (lane.name(), lane.name()))),
-        sinces: asked.choices("since", SINCE.into_iter()),
+        spans: SPANS,
         has_workspaces: visitor.caller.workspace.is_none(),
+        like: asked.like(&rows),
         rows,
         is_first,
         is_filtered: !asked.0.is_empty(),

@@ -100,6 +100,7 @@ pub fn router(server: Server, secure: Secure) -> Router<Server> {
         .route("/admin/bulk", post(bulk::begin))
         .route("/admin/bulk/{bulk}/{word}", post(bulk::tell))
         .route("/admin/campaigns/{campaign}/{word}", post(campaign::tell))
+        .route("/admin/stopped/{scope}/{name}/release", post(routes::let_go))
         .route("/admin/routes/{name}/pause", post(routes::pause))
         .route("/admin/routes/{name}/resume", post(routes::resume))
         .route_layer(behind(Role::Operator));

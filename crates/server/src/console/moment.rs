@@ -5,6 +5,7 @@ use std::time::Duration;
 use askama::Template;
 use askama::filters::HtmlSafe;
 use redeliver_core::Timestamp;
+use redeliver_core::time::tell_span;
 
 /// A time on a page.
 #[derive(Clone, Debug, Template)]
@@ -27,6 +28,11 @@ impl Moment {
     pub(super) fn clock(at: Timestamp) -> Self {
         let text = utc(at, "%Y-%m-%d %H:%M:%S UTC");
         Self { text, show: "clock", ..Self::empty(at) }
+    }
+
+    /// The hour and the minute, for where there is little room.
+    pub(super) fn hour(at: Timestamp) -> Self {
+        Self { text: utc(at, "%H:%M"), show: "hour", ..Self::empty(at) }
     }
 
     /// How far from now.
@@ -79,23 +85,14 @@ fn utc(at: Timestamp, form: &str) -> String {
     }
 }
 
-/// How far a time is from now, in the largest unit that fits: `in 30 s`, `2 h ago`, `now`. The script counts on in the
-/// same words.
+/// How far a time is from now: `in 30 s`, `2 h ago`, `now`. The script counts on in the same words.
 fn distance(at: Timestamp, now: Timestamp) -> String {
+    let whole = |span: Duration| tell_span(Duration::from_secs(span.as_secs()));
     let (ahead, behind) = (at.since(now), now.since(at));
     match (ahead.as_secs(), behind.as_secs()) {
         (0, 0) => "now".to_owned(),
-        (0, _) => format!("{} ago", span(behind)),
-        _ => format!("in {}", span(ahead)),
-    }
-}
-
-fn span(span: Duration) -> String {
-    match span.as_secs() {
-        s @ 0..60 => format!("{s} s"),
-        s @ 60..3_600 => format!("{} min", s / 60),
-        s @ 3_600..172_800 => format!("{} h", s / 3_600),
-        s => format!("{} days", s / 86_400),
+        (0, _) => format!("{} ago", whole(behind)),
+        _ => format!("in {}", whole(ahead)),
     }
 }
 
@@ -104,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_distance_is_said_in_the_largest_unit_that_fits() {
+    fn a_distance_is_said_in_one_unit_or_two() {
         let now = Timestamp::from_ms(1_000_000_000_000);
         let check = |s: i64, said: &str| {
             assert_eq!(distance(Timestamp::from_ms(now.as_ms() + s * 1_000), now), said);
@@ -112,7 +109,8 @@ mod tests {
         check(0, "now");
         check(30, "in 30 s");
         check(-59, "59 s ago");
-        check(90, "in 1 min");
+        check(90, "in 1 min 30 s");
+        check(5_400, "in 1 h 30 min");
         check(-7_200, "2 h ago");
         check(3 * 86_400, "in 3 days");
     }

@@ -5,14 +5,14 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use redeliver_core::Content;
-use redeliver_core::email::Email;
+use redeliver_core::email::{Email, Mailbox, message_id};
+use redeliver_core::{Content, Message};
 
-use super::Console;
-use super::emails::{email, visible};
+use super::emails::{Carried, content, visible, written};
 use super::guard::Visitor;
 use super::headers::OwnPolicy;
 use super::refusal::Refusal;
+use super::{Console, link};
 use crate::api::messages::find;
 use crate::input::Id;
 use crate::problem::Problem;
@@ -30,33 +30,77 @@ pub(super) struct Part {
     pub(super) text: String,
 }
 
+/// A mail that is written when it goes out: what it is written from, and why it can't be, if it can't.
+pub(super) struct Draft {
+    pub(super) step: u32,
+    pub(super) prospect: String,
+    pub(super) campaign: String,
+    pub(super) wrong: Option<String>,
+}
+
 /// What a message carries, as it is shown.
+#[derive(Default)]
 pub(super) struct Preview {
+    pub(super) draft: Option<Draft>,
+    pub(super) headers: Vec<(&'static str, String)>,
     pub(super) parts: Vec<Part>,
     pub(super) has_html: bool,
     pub(super) files: Vec<String>,
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) attributes: Vec<(String, String)>,
 }
 
 impl Preview {
     /// What this content is made of.
-    pub(super) fn of(content: &Content, email: Option<&Email>) -> Self {
-        let parts = match email {
-            Some(email) => email_parts(email),
-            None => vec![payload(content)],
-        };
-        let file = |file: &redeliver_core::email::Attachment| {
-            let bytes = file.base64.len() / 4 * 3;
-            visible(&format!("{} ({}, about {bytes} bytes)", file.name, file.content_type))
-        };
+    pub(super) fn of(message: &Message, content: &Content, carried: &Carried) -> Self {
         let attribute = |(name, value): (&String, &String)| (visible(name), visible(value));
-        Self {
-            parts,
-            has_html: email.is_some_and(|email| email.html.is_some()),
-            files: email.map(|email| email.attachments.iter().map(file).collect()).unwrap_or_default(),
-            headers: content.attributes.iter().map(attribute).collect(),
+        let attributes = content.attributes.iter().map(attribute).collect();
+        let draft = match carried {
+            Carried::Unwritten(unwritten) => Some(Draft {
+                step: unwritten.of.step,
+                prospect: visible(&unwritten.of.prospect),
+                campaign: link::campaign(&unwritten.of.campaign),
+                wrong: unwritten.written.as_ref().err().map(|wrong| visible(wrong)),
+            }),
+            Carried::Email(_) | Carried::Other => None,
+        };
+        match carried.email() {
+            Some(email) => Self {
+                draft,
+                headers: headers(message, email),
+                parts: email_parts(email),
+                has_html: email.html.is_some(),
+                files: email.attachments.iter().map(file).collect(),
+                attributes,
+            },
+            None if draft.is_some() => Self { draft, attributes, ..Self::default() },
+            None => Self { parts: vec![payload(content)], attributes, ..Self::default() },
         }
     }
+}
+
+/// The headers of a mail by which others know it, as far as they are known before it is sent.
+fn headers(message: &Message, email: &Email) -> Vec<(&'static str, String)> {
+    let all = |mailboxes: &[Mailbox]| {
+        let all: Vec<String> = mailboxes.iter().map(written).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    };
+    let id = email.from.as_ref().map(|from| message_id(&message.id, &from.address));
+    let known = [
+        ("From", email.from.as_ref().map(written)),
+        ("Reply-To", email.reply_to.as_ref().map(written)),
+        ("To", all(&email.to)),
+        ("Cc", all(&email.cc)),
+        ("Subject", Some(email.subject.clone())),
+        ("Message-ID", id),
+        ("In-Reply-To", email.in_reply_to.clone()),
+        ("References", (!email.references.is_empty()).then(|| email.references.join(" "))),
+    ];
+    known.into_iter().filter_map(|(name, text)| Some((name, visible(&text?)))).collect()
+}
+
+fn file(file: &redeliver_core::email::Attachment) -> String {
+    let bytes = file.base64.len() / 4 * 3;
+    visible(&format!("{} ({}, about {bytes} bytes)", file.name, file.content_type))
 }
 
 fn email_parts(email: &Email) -> Vec<Part> {
@@ -98,8 +142,9 @@ pub(super) async fn body(
 ) -> Result<Response, Refusal> {
     let Id(id) = id?;
     find(&console.server, &visitor.caller, &id).await?;
-    let email = email(console.server.engine.store().as_ref(), &id).await?;
-    let html = email.and_then(|email| email.html);
+    let engine = &console.server.engine;
+    let carried = Carried::of(engine, &content(engine, &id).await?).await?;
+    let html = carried.email().and_then(|email| email.html.clone());
     let html = html.ok_or_else(|| Problem::not_found("this message carries no HTML"))?;
     let headers: [(HeaderName, HeaderValue); 3] = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
@@ -115,8 +160,7 @@ mod tests {
 
     #[test]
     fn what_is_no_mail_is_shown_as_what_it_is() {
-        let payload =
-            |bytes: &[u8]| Preview::of(&Content::of_bytes(bytes.to_vec()), None).parts.remove(0).text;
+        let payload = |bytes: &[u8]| payload(&Content::of_bytes(bytes.to_vec())).text;
         assert_eq!(payload(b"{\"a\":1}"), "{\n  \"a\": 1\n}");
         assert_eq!(payload(b"plain"), "plain");
         assert_eq!(payload(b"\xff\xfe"), "bytes that are no text");

@@ -9,7 +9,7 @@ use redeliver_core::{Message, MessageId, Timestamp};
 use redeliver_engine::Engine;
 use redeliver_engine::store::{Filter, StoreError};
 
-use super::emails::{Heading, email, email_routes, said, visible};
+use super::emails::{Heading, heading, said, visible};
 use super::frame::{Frame, Place};
 use super::guard::Visitor;
 use super::moment::Moment;
@@ -133,9 +133,10 @@ pub(super) async fn show(
     let older = last.map(|last| format!("{}&after={}", show.href(), cursor::behind(&last.id)));
     let mut rows = Vec::with_capacity(messages.len());
     for message in &messages {
-        let email = email(engine.store().as_ref(), &message.id).await?;
-        let heading = Heading::of(message, email.as_ref());
-        rows.push(Row::of(message, heading, engine, engine.clock().now()));
+        let heading = heading(engine, message).await?;
+        let row = Row::of(message, heading, engine, engine.clock().now());
+        // Those who had an outbox of their own call a dead mail a failed one.
+        rows.push(if row.is_failed { Row { status: "failed", ..row } } else { row });
     }
     let tab = |tab: Show| Tab { href: tab.href(), name: tab.name(), is_here: tab == show };
     page(&Page {
@@ -160,13 +161,12 @@ async fn list(
     after: Option<MessageId>,
 ) -> Result<Vec<Message>, StoreError> {
     let store = engine.store().as_ref();
-    let counts = store.counts(engine.clock().now()).await?;
     let mut found = Vec::new();
-    for route in email_routes(store, caller.workspace.as_ref(), &counts).await? {
+    for route in engine.routes().filter(|route| engine.carries_emails(&route.name)) {
         for state in show.states() {
             let filter = Filter {
                 workspace: caller.workspace.clone(),
-                route: Some(route.clone()),
+                route: Some(route.name.clone()),
                 state: Some(state),
                 after: after.clone(),
                 limit: PAGE_LEN + 1,
@@ -213,10 +213,9 @@ impl Row {
     }
 }
 
-/// A status as the queue says it: a mail that was given up is a failed one here.
+/// A status as pages say it.
 pub(super) fn status_words(status: Status) -> &'static str {
     match status {
-        Status::Dead => "failed",
         Status::HandedOff => "handed off",
         other => other.name(),
     }

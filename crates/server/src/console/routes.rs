@@ -2,10 +2,10 @@
 
 use askama::Template;
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
-use redeliver_core::time::show_span;
+use redeliver_core::time::tell_span;
 use redeliver_core::{Lane, Policy, Route};
 
 use super::curve::Curve;
@@ -48,6 +48,12 @@ pub(super) struct Stopped {
     pub(super) reason: String,
     pub(super) since: Moment,
     pub(super) until: Option<Moment>,
+    /// When it goes on, where that is no known time.
+    pub(super) ends: &'static str,
+    /// Where a person lets it go, where that is done from here.
+    pub(super) release: Option<String>,
+    /// Whether a person stopped a whole route, whose own panel says so.
+    is_pause_of_route: bool,
 }
 
 #[derive(Template)]
@@ -71,11 +77,12 @@ pub(super) async fn show(
     let gates = engine.store().gates().await?;
     // What is stopped for others is none of a workspace's business: a destination's name may be anybody's address.
     let is_for_all = visitor.caller.workspace.is_none();
-    let stopped = gates.iter().filter(|_| is_for_all).filter(|gate| !is_pause_of_route(gate));
+    let mut stopped = if is_for_all { stops(&gates) } else { Vec::new() };
+    stopped.retain(|gate| !gate.is_pause_of_route);
     page(&Page {
         frame: Frame::around(&console, &visitor, Place::Routes),
         cards: engine.routes().map(|route| Card::of(route, &gates)).collect(),
-        stopped: stopped.map(Stopped::of).collect(),
+        stopped,
         may_act: visitor.may_act() && is_for_all,
         csrf: visitor.csrf.clone(),
     })
@@ -103,6 +110,18 @@ pub(super) async fn resume(
     Ok(Redirect::to(link::ROUTES).into_response())
 }
 
+/// `POST /admin/stopped/{scope}/{name}/release`: lets a destination or a sender go.
+pub(super) async fn let_go(
+    State(console): State<Console>,
+    Extension(visitor): Extension<Visitor>,
+    Path((scope, name)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    visitor.caller.reaches_all()?;
+    let scope = released(&scope).ok_or_else(|| Problem::not_found("there is no page at this address"))?;
+    console.server.engine.resume(scope, &name, &visitor.caller.name).await?;
+    Ok(Redirect::to(link::ROUTES).into_response())
+}
+
 fn check(console: &Console, visitor: &Visitor, name: &str) -> Result<(), Problem> {
     visitor.caller.reaches_all()?;
     match console.server.engine.route(name) {
@@ -111,8 +130,9 @@ fn check(console: &Console, visitor: &Visitor, name: &str) -> Result<(), Problem
     }
 }
 
-fn is_pause_of_route(gate: &GateRecord) -> bool {
-    gate.key.as_str().starts_with(GateKey::pause(Scope::Route, "").as_str())
+/// What is stopped, of all that isn't simply open. Those who want no more are not stopped: nobody waits for them.
+pub(super) fn stops(gates: &[GateRecord]) -> Vec<Stopped> {
+    gates.iter().filter(|gate| !gate.key.is_suppression()).map(Stopped::of).collect()
 }
 
 impl Card {
@@ -124,7 +144,7 @@ impl Card {
             name: visible(&route.name),
             paused: paused.map(|gate| (visible(&gate.reason), Moment::clock(gate.since))),
             dead_letter: route.dead_letter.as_deref().map(visible),
-            retention: show_span(route.retention),
+            retention: tell_span(route.retention),
             ways: ways(route),
             pause: at("pause"),
             resume: at("resume"),
@@ -173,12 +193,12 @@ fn span(policy: &Policy) -> String {
     match policy.timetable(policy.max_attempts.min(1_000)).last() {
         None => "one try, no retry".to_owned(),
         Some(slot) if slot.since_first.min == slot.since_first.max => {
-            format!("the last {} after the first", show_span(slot.since_first.max))
+            format!("the last {} after the first", tell_span(slot.since_first.max))
         }
         Some(slot) => format!(
             "the last {} to {} after the first",
-            show_span(slot.since_first.min),
-            show_span(slot.since_first.max)
+            tell_span(slot.since_first.min),
+            tell_span(slot.since_first.max)
         ),
     }
 }
@@ -188,7 +208,8 @@ impl Stopped {
     pub(super) fn of(gate: &GateRecord) -> Self {
         let (how, class, until) = match &gate.closed {
             Closed::Paused => ("paused", "warning", None),
-            Closed::Held { probe_at } => ("held", "alarm", Some(*probe_at)),
+            Closed::Suppressed => ("suppressed", "muted", None),
+            Closed::Held { probe_at } => ("held", "alarm", *probe_at),
             Closed::Throttled(until) => ("throttled", "warning", Some(*until)),
             Closed::Breaker(state) => ("breaker open", "alarm", Some(state.look_at())),
         };
@@ -200,6 +221,56 @@ impl Stopped {
             reason: visible(&gate.reason),
             since: Moment::clock(gate.since),
             until: until.map(Moment::clock),
+            ends: match &gate.closed {
+                Closed::Held { .. } => "when a person releases it",
+                Closed::Suppressed => "when the address is taken off the list",
+                Closed::Paused | Closed::Throttled(_) | Closed::Breaker(_) => "when a person resumes it",
+            },
+            release: release(key),
+            is_pause_of_route: key.starts_with(GateKey::pause(Scope::Route, "").as_str()),
         }
+    }
+}
+
+/// Where a destination or a sender is let go. Routes and campaigns are resumed where they are shown.
+fn release(key: &str) -> Option<String> {
+    let (_, scope_and_name) = key.split_once(':')?;
+    let (scope, name) = scope_and_name.split_once(':')?;
+    released(scope).map(|scope| format!("{}/{}/{}/release", link::STOPPED, scope.name(), link::segment(name)))
+}
+
+/// The scopes that are let go from here, by their words.
+fn released(scope: &str) -> Option<Scope> {
+    [Scope::Destination, Scope::Sender].into_iter().find(|known| known.name() == scope)
+}
+
+#[cfg(test)]
+mod tests {
+    use redeliver_core::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_stop_without_a_known_end_says_who_ends_it_and_those_who_want_no_more_are_no_stop() {
+        let gate = |key, closed| GateRecord {
+            key,
+            version: 1,
+            since: Timestamp::default(),
+            reason: "535".into(),
+            closed,
+        };
+        let held = |at| gate(GateKey::hold(Scope::Destination, "mx"), Closed::Held { probe_at: at });
+        let seen = stops(&[
+            held(Some(Timestamp::from_ms(5))),
+            held(None),
+            gate(GateKey::pause(Scope::Sender, "ada@example.org"), Closed::Paused),
+            gate(GateKey::suppression("default"), Closed::Suppressed),
+        ]);
+        let ends: Vec<(bool, &str)> = seen.iter().map(|one| (one.until.is_some(), one.ends)).collect();
+        assert!(ends[0].0);
+        assert_eq!(ends[1..], [(false, "when a person releases it"), (false, "when a person resumes it")]);
+        assert_eq!(seen[2].what, "sender ada@example.org");
+        assert_eq!(seen[1].release.as_deref(), Some("/admin/stopped/destination/mx/release"));
+        assert_eq!(release("pause:route:email"), None);
     }
 }

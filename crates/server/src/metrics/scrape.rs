@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use redeliver_core::gate::{Closed, GateRecord, Scope};
+use redeliver_core::gate::{GateRecord, Scope};
 use redeliver_core::{Lane, Name};
 use redeliver_engine::Engine;
 use redeliver_engine::store::{Count, StoreError};
@@ -30,12 +30,7 @@ pub(super) async fn count(engine: &Engine, uptime: Duration) -> Result<Counted, 
             overdue.push((count.route.clone(), count.lane, now.since(at)));
         }
     }
-    let is_closed = |record: &GateRecord| match &record.closed {
-        Closed::Throttled(until) => *until > now,
-        Closed::Breaker(state) => state.parks(),
-        Closed::Paused | Closed::Held { .. } => true,
-    };
-    let closed = engine.store().gates().await?.into_iter().filter(is_closed).collect();
+    let closed = engine.store().gates().await?.into_iter().filter(|record| record.is_shut(now)).collect();
     let of_tables: Vec<&Name> =
         engine.routes().filter(|route| route.table.is_some()).map(|route| &route.name).collect();
     let rows = counts.iter().filter(|count| of_tables.contains(&&count.route));
@@ -78,7 +73,8 @@ fn write_closed(text: &mut String, closed: &[GateRecord]) {
     let _ = writeln!(text, "# HELP {name} Gates that let nothing through now.\n# TYPE {name} gauge");
     let any = Scope::ALL.iter().flat_map(|scope| [("pause", *scope), ("hold", *scope)]);
     let destinations = ["throttle", "breaker"].map(|gate| (gate, Scope::Destination));
-    for (gate, scope) in any.chain(destinations) {
+    let suppressions = [("suppression", Scope::Workspace)];
+    for (gate, scope) in any.chain(destinations).chain(suppressions) {
         let prefix = format!("{gate}:{}:", scope.name());
         let count = closed.iter().filter(|record| record.key.as_str().starts_with(&prefix)).count();
         let _ = writeln!(text, "{name}{{gate=\"{gate}\",scope=\"{}\"}} {count}", scope.name());

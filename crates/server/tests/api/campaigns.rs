@@ -132,6 +132,46 @@ async fn lines_that_are_wrong_are_told_and_the_good_ones_are_enrolled() {
     let launched = act(&rig, &id, "launch").await.json();
     let told = launched["errors"][0].as_str().unwrap();
     assert!(told.starts_with("prospect p-1: step 1") && launched["scheduled_now"] == 0, "{launched}");
+    assert!(!told.contains("p1@example.org"), "no address is told");
+}
+
+#[tokio::test]
+async fn whoever_could_not_be_written_to_is_told_until_they_are_corrected_and_launched_again() {
+    let rig = Rig::still();
+    let id = make(&rig, &draft()).await;
+    let without_a_name =
+        "id,email,first_name\np-1,p1@example.org,Ada\np-2,p2@example.org,\np-3,p3@example.org,\n";
+    enrol(&rig, &id, "text/csv", without_a_name).await;
+    assert_eq!(act(&rig, &id, "launch").await.json()["scheduled_now"], 2);
+    let errors = async || {
+        let campaign = rig.get(&format!("/v1/campaigns/{id}")).await.json();
+        (campaign["error_count"].as_u64().unwrap(), campaign["errors"].as_array().unwrap().len())
+    };
+    assert_eq!(errors().await, (2, 2));
+    let path = format!("/api/campaigns/{id}/schedule");
+    let again = rig.post(&path, "").await.json();
+    assert_eq!(
+        (&again["data"]["scheduled"], again["data"]["errors"].as_array().unwrap().len()),
+        (&json!(0), 2)
+    );
+    let corrected = "id,email,first_name\np-1,p1@example.org,Eve\np-2,p2@example.org,Bob\n";
+    let answer = enrol(&rig, &id, "text/csv", corrected).await.json();
+    assert_eq!(
+        (&answer["enrolled"], &answer["known"]),
+        (&json!(1), &json!(1)),
+        "who has a mail stays as they were"
+    );
+    assert_eq!(errors().await, (2, 2), "until it is launched again");
+    let launched = act(&rig, &id, "launch").await.json();
+    assert_eq!(
+        (&launched["scheduled_now"], &launched["skipped"], &launched["prospects"]),
+        (&json!(2), &json!(2), &json!(3))
+    );
+    assert_eq!(errors().await, (1, 1));
+    let mails = rig.get(&format!("/v1/campaigns/{id}/schedule")).await.json();
+    let keys: Vec<&str> =
+        mails["items"].as_array().unwrap().iter().map(|mail| mail["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["p-1:seq-1:1", "p-1:seq-1:2", "p-2:seq-1:1", "p-2:seq-1:2"]);
 }
 
 #[tokio::test]
@@ -246,4 +286,73 @@ async fn a_workspaces_settings_count_and_nobody_elses_campaign_is_there() {
     assert_eq!(act(&rig, &id, "launch").await.status, 200);
     assert_eq!(rig.post("/v1/senders/ada@example.org/pause", "").await.json()["paused"], true);
     assert_eq!(rig.post("/v1/senders/ada@example.org/resume", "").await.json()["paused"], false);
+}
+
+#[tokio::test]
+async fn nobody_sends_a_mail_of_a_campaign_by_hand() {
+    let rig = Rig::still();
+    let id = make(&rig, &draft()).await;
+    enrol(&rig, &id, "text/csv", THREE).await;
+    act(&rig, &id, "launch").await;
+    let sender = rig.key(Role::Sender, Some("other")).await;
+    let forged = json!({ "route": "campaign", "payload_base64": "", "content_type": "application/vnd.redeliver.campaign-step",
+        "attributes": { "campaign": id, "prospect": "p-1", "step": "1", "sender": "ada@example.org" } });
+    let answer = rig.call("POST", "/v1/messages", Some(&sender), &forged.to_string()).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.text.contains("content_type")),
+        (422, true),
+        "{}",
+        answer.text
+    );
+    let headers = [("content-type", "application/x-ndjson")];
+    let lines =
+        rig.call_with("POST", "/v1/messages", Some(&sender), &headers, format!("{forged}\n")).await.lines();
+    assert!(lines[0].to_string().contains("content_type"), "{lines:?}");
+    let read = redeliver_server::api::messages::read_message(forged.to_string().as_bytes(), None);
+    assert!(read.unwrap_err().contains("content_type"), "by a broker, too");
+}
+
+#[tokio::test]
+async fn every_fate_of_a_mail_has_the_documents_word_and_what_went_out_is_counted() {
+    let rig = Rig::running().await;
+    let draft = json!({ "name": "Fates", "sequence_id": "s", "route": "campaign", "from": "ada@example.org",
+        "steps": [ { "order": 1, "subject": "Hi", "text": "{{ word }}" },
+                   { "order": 2, "delay_days": 2, "subject": "Again", "text": "ok" } ],
+        "settings": { "spacing": ["0s", "0s"], "sender_quota": 100 } });
+    let id = make(&rig, &draft).await;
+    let words = ["ok", "fail", "refuse", "hang"];
+    let lines = words.map(|word| {
+        format!("{{\"id\": \"{word}\", \"email\": \"{word}@example.org\", \"word\": \"{word}\"}}")
+    });
+    enrol(&rig, &id, "application/x-ndjson", &lines.join("\n")).await;
+    assert_eq!(act(&rig, &id, "launch").await.json()["scheduled_now"], 8);
+    let stop = format!("/v1/campaigns/{id}/prospects/ok/stop");
+    let mut told = Value::Null;
+    let fates = ["SENT", "RETRY_SCHEDULED", "PERMANENTLY_FAILED", "SENDING"];
+    for _ in 0..6_000 {
+        told = rig.get(&format!("/api/campaigns/{id}/schedule")).await.json()["data"].take();
+        let first = |n: usize| told[2 * n]["status"].as_str().unwrap_or_default();
+        if (0..4).all(|n| first(n) == fates[n]) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let status = |told: &Value, n: usize| told[n]["status"].as_str().unwrap().to_owned();
+    assert_eq!([0, 2, 4, 6].map(|n| status(&told, n)), fates, "{told}");
+    assert_eq!([1, 3, 5, 7].map(|n| status(&told, n)), ["SCHEDULED"; 4]);
+    let retried = &told[2];
+    assert!(retried["nextRetryAt"].as_str() > retried["scheduledFor"].as_str(), "{retried}");
+    assert_eq!((&retried["attempts"], &told[0]["nextRetryAt"]), (&json!(1), &Value::Null));
+    assert!(told[0]["sentAt"].is_string() && told[4]["lastError"] == "550 no such user", "{told}");
+    rig.post(&stop, r#"{"reason": "replied"}"#).await;
+    let told = rig.get(&format!("/api/campaigns/{id}/schedule")).await.json()["data"].take();
+    assert_eq!(status(&told, 1), "CANCELLED");
+    let quotas = rig.get("/v1/quotas").await.json();
+    let used: Vec<(&str, u64)> = quotas["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| (item["whose"].as_str().unwrap(), item["used"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(used, [("campaign", 2), ("sender", 2)], "what was sent, and what may be: {quotas}");
 }

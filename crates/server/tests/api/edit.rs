@@ -117,6 +117,11 @@ async fn whatever_would_be_refused_as_new_is_refused_as_a_correction() {
             json!({ "version": 0, "content_type": "application/vnd.redeliver.email+json" }),
             "content_type",
         ),
+        (
+            &bytes,
+            json!({ "version": 0, "content_type": "application/vnd.redeliver.campaign-step" }),
+            "content_type",
+        ),
     ] {
         let answer = edit(&rig, id, &said).await;
         assert_eq!(answer.status, 422, "{said}: {}", answer.text);

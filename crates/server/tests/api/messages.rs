@@ -136,6 +136,12 @@ async fn the_same_key_is_the_same_message_and_another_content_a_conflict() {
     let other = rig.post("/v1/messages", r#"{"route": "email", "key": "k", "payload": 2}"#).await;
     assert_eq!(other.status, 409, "{}", other.text);
     assert!(other.text.contains(first["id"].as_str().unwrap()));
+    assert_eq!(other.json()["errors"][0]["field"], "key");
+    let both =
+        r#"[{"route": "email", "key": "k", "payload": 2}, {"route": "email", "key": "k", "payload": 3}]"#;
+    let both = rig.post("/v1/messages", both).await;
+    assert_eq!(both.status, 409, "{}", both.text);
+    assert_eq!(both.json()["errors"][1]["field"], "[1].key");
 }
 
 #[tokio::test]

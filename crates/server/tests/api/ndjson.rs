@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rig::{ADMIN, Answer, Rig};
 
@@ -35,6 +35,7 @@ async fn each_line_has_its_result_and_bad_ones_stop_nobody() {
     );
     assert_eq!((&results[0]["duplicate"], &results[3]["duplicate"]), (&json!(false), &json!(true)));
     assert_eq!(results[2]["problem"]["errors"][0]["field"], "route");
+    assert_eq!(results[4]["problem"]["errors"][0]["field"], "key");
     assert_eq!(rig.get("/v1/messages").await.json()["items"].as_array().unwrap().len(), 2);
 }
 
@@ -52,13 +53,30 @@ async fn lines_that_come_in_pieces_are_put_together() {
 }
 
 #[tokio::test]
-async fn a_line_that_never_ends_is_cut_off_and_those_before_it_are_kept() {
+async fn a_line_that_is_too_large_is_refused_and_those_around_it_are_kept() {
     let limits = redeliver_server::limits::Limits { body_bytes_max: 10_000, ..Default::default() };
     let rig = Rig::with(limits, Some(ADMIN));
     let good = "{\"route\": \"email\", \"payload\": 1}\n";
     let results = send(&rig, format!("{good}{good}\"{}", "x".repeat(30_000))).await.lines();
-    let statuses: Vec<_> = results.iter().map(|line| line["problem"]["status"].clone()).collect();
-    assert_eq!(statuses, [json!(null), json!(null), json!(413)]);
+    let statuses = |results: &[Value]| -> Vec<Value> {
+        results.iter().map(|line| line["problem"]["status"].clone()).collect()
+    };
+    assert_eq!(statuses(&results), [json!(null), json!(null), json!(413)]);
+    // However it comes: none of it is kept, and the next line begins where it should.
+    let text = format!("{good}\"{}\n{good}\n{}\n{good}", "x".repeat(30_000), "y".repeat(10_001));
+    for bytes in [1_000, 9_999, 64_000] {
+        let chunks =
+            text.as_bytes().chunks(bytes).map(|chunk| Ok::<_, Infallible>(Bytes::copy_from_slice(chunk)));
+        let chunks = Body::from_stream(stream::iter(chunks.collect::<Vec<_>>()));
+        let results = send(&rig, chunks).await.lines();
+        assert_eq!(
+            statuses(&results),
+            [json!(null), json!(413), json!(null), json!(413), json!(null)],
+            "{bytes}"
+        );
+        let numbers: Vec<&Value> = results.iter().map(|result| &result["line"]).collect();
+        assert_eq!(json!(numbers), json!([1, 2, 3, 5, 6]), "{bytes}");
+    }
     let results = send(&rig, format!("\"{}\"\n{good}", "x".repeat(9_000))).await.lines();
     assert_eq!(results.len(), 2, "a long line is a bad line, and the next one is read");
 }

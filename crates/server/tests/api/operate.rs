@@ -1,5 +1,9 @@
 //! What people do, and what outside workers report.
 
+use redeliver_core::Timestamp;
+use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
+use redeliver_engine::access::Role;
+use redeliver_engine::store::{GateChange, Store};
 use serde_json::json;
 
 use crate::rig::Rig;
@@ -203,4 +207,68 @@ async fn what_an_instance_has_done_is_told_by_the_minute() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     panic!("nothing was ever delivered");
+}
+
+#[tokio::test]
+async fn a_destination_that_is_held_is_listed_and_let_go_by_a_person() {
+    let rig = Rig::running().await;
+    let none = rig.get("/v1/destinations").await.json();
+    assert_eq!(none, json!({ "items": [] }));
+    let close = async |key: GateKey, closed: Closed| {
+        let since = Timestamp::from_ms(1_000);
+        let record = GateRecord { key: key.clone(), version: 0, since, reason: "no good".into(), closed };
+        let change = GateChange { key, expected_version: 0, record: Some(record), audit: None };
+        assert!(rig.store.put_gate(change).await.unwrap());
+    };
+    close(GateKey::hold(Scope::Destination, "peer"), Closed::Held { probe_at: Some(Timestamp::MAX) }).await;
+    close(GateKey::throttle("past"), Closed::Throttled(Timestamp::from_ms(5))).await;
+    close(GateKey::suppression("default"), Closed::Suppressed).await;
+    close(GateKey::hold(Scope::Sender, "ada@example.org"), Closed::Held { probe_at: None }).await;
+    // Whoever accepts reads the gates only once in a while.
+    assert_eq!(rig.post("/v1/routes/sms/pause", "").await.status, 200);
+    let id = rig.accept(r#"{"route": "email", "payload": 1}"#).await;
+    rig.until(&id, "held").await;
+    let listed = rig.get("/v1/destinations").await.json();
+    let items = listed["items"].as_array().unwrap();
+    assert_eq!((items.len(), &items[0]["destination"]), (1, &json!("peer")), "{listed}");
+    assert_eq!(
+        (&items[0]["gates"][0]["standing"], &items[0]["gates"][0]["reason"]),
+        (&json!("held"), &json!("no good"))
+    );
+    let senders = rig.get("/v1/senders").await.json();
+    assert_eq!(
+        senders["items"],
+        json!([{ "sender": "ada@example.org", "gates": [
+            { "standing": "held", "since": "1970-01-01T00:00:01.000Z", "reason": "no good", "again_at": null } ] }])
+    );
+    let metrics = rig.call("GET", "/metrics", None, "").await.text;
+    for line in ["gate=\"suppression\",scope=\"workspace\"} 1", "gate=\"pause\",scope=\"workspace\"} 0"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    let resumed = rig.post("/v1/destinations/peer/resume", "").await;
+    assert_eq!(resumed.json(), json!({ "destination": "peer", "gates": [] }));
+    rig.until(&id, "delivered").await;
+    assert_eq!(rig.post("/v1/destinations/peer/resume", "").await.status, 404, "nothing stands there now");
+    let deed = rig.get("/v1/audit?limit=1").await.json()["items"][0].take();
+    assert_eq!((&deed["action"], &deed["subject"]), (&json!("resume"), &json!("destination:peer")));
+}
+
+#[tokio::test]
+async fn a_destination_whose_name_has_slashes_is_stopped_and_goes_on() {
+    let rig = Rig::still();
+    let path = "/v1/destinations/smtp%3A%2F%2Fmx.example.org%3A25";
+    let paused = rig.post(&format!("{path}/pause"), "").await.json();
+    assert_eq!(
+        (&paused["destination"], &paused["gates"][0]["standing"]),
+        (&json!("smtp://mx.example.org:25"), &json!("paused"))
+    );
+    assert_eq!(rig.post(&format!("{path}/resume"), "").await.json()["gates"], json!([]));
+    let own = rig.key(Role::Admin, Some("acme")).await;
+    for (method, path) in [
+        ("GET", "/v1/destinations".to_owned()),
+        ("POST", format!("{path}/pause")),
+        ("GET", "/v1/senders".to_owned()),
+    ] {
+        assert_eq!(rig.call(method, &path, Some(&own), "").await.status, 403, "{path} concerns everybody");
+    }
 }

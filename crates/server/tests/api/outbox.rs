@@ -36,6 +36,19 @@ async fn the_outbox_lists_what_is_pending_and_failed_newest_first() {
 }
 
 #[tokio::test]
+async fn what_is_no_mail_is_neither_listed_nor_counted() {
+    let rig = Rig::still();
+    let mail = rig.accept(&format!(r#"{{"route": "email", {MAIL}}}"#)).await;
+    rig.accept(r#"{"route": "sms", "payload": 1}"#).await;
+    rig.accept(r#"{"route": "sms", "payload": 2, "attempts": 3}"#).await;
+    let list = rig.get("/api/admin/outbox").await.json();
+    assert_eq!((list.as_array().unwrap().len(), &list[0]["id"]), (1, &json!(mail)));
+    let cards = rig.get("/api/admin/dashboard").await.json();
+    assert_eq!((&cards["pendingEmailCount"], &cards["failedEmailCount"]), (&json!(1), &json!(0)));
+    assert_eq!(cards["dueEmailCount"], 1);
+}
+
+#[tokio::test]
 async fn only_a_failed_mail_is_retried_or_put_away() {
     let rig = Rig::still();
     let dead = format!(r#"{{"route": "email", "attempts": 3, {MAIL}}}"#);

@@ -10,6 +10,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use redeliver_core::change::Audit;
+use redeliver_core::email::Email;
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Failure, Name, Outcome, Policy, Route, Timestamp};
 use redeliver_engine::access::{Access, Role};
@@ -29,13 +30,17 @@ use tower::ServiceExt;
 /// The first key.
 pub const ADMIN: &str = "the-first-key-of-all";
 
-/// Does what the payload says: `"refuse"`, `"fail"`, `"hand_off"`, `"hang"`; anything else arrives.
-struct Peer;
+/// Does what the payload or an e-mail's text says: `refuse`, `fail`, `hand_off`, `hang`; anything else arrives.
+struct Peer {
+    takes_mails: bool,
+}
 
 #[async_trait]
 impl Transport for Peer {
     async fn carry(&self, envelope: &Envelope<'_>, _: Duration) -> Outcome {
-        match &envelope.content.bytes[..] {
+        let email = Email::of_content(envelope.content).and_then(Result::ok);
+        let said = email.and_then(|email| email.text).map(|text| format!("\"{text}\"").into_bytes());
+        match said.as_deref().unwrap_or(&envelope.content.bytes) {
             b"\"refuse\"" => Outcome::Refused(Failure::new("no such user").with_code("550")),
             b"\"fail\"" => Outcome::Failed(Failure::new("try later").with_code("451")),
             b"\"hand_off\"" => Outcome::HandedOff,
@@ -46,6 +51,10 @@ impl Transport for Peer {
 
     fn destination(&self, _: &Envelope<'_>) -> Name {
         "peer".into()
+    }
+
+    fn carries_emails(&self) -> bool {
+        self.takes_mails
     }
 }
 
@@ -92,11 +101,14 @@ impl Rig {
             max_attempts: 3,
             expires_after: None,
         };
-        let peer: HashMap<Name, Arc<dyn Transport>> = [("peer".into(), Arc::new(Peer) as _)].into();
+        let peer = |name: &str| {
+            let peer: Arc<dyn Transport> = Arc::new(Peer { takes_mails: name != "sms" });
+            HashMap::<Name, _>::from([("peer".into(), peer)])
+        };
         let line = |name: &str| {
             let route =
                 Route { send_timeout: Duration::from_secs(20), ..Route::new(name, "peer", policy.clone()) };
-            Line::new(route, &peer, Vec::new()).unwrap()
+            Line::new(route, &peer(name), Vec::new()).unwrap()
         };
         let store = Arc::new(MemoryStore::new());
         let clock = WallClock::new(Timestamp::default());

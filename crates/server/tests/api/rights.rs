@@ -15,6 +15,7 @@ fn path(route: &str, id: &str) -> String {
         ("{workspace}", "acme"),
         ("{address}", "a"),
         ("{sender}", "a"),
+        ("{destination}", "mx"),
     ]);
     named.fold(route.to_owned(), |path, (name, value)| path.replace(name, value))
 }

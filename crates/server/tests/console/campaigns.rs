@@ -1,12 +1,14 @@
 //! The pages about campaigns: how far they have come, what stands in their way, and what is done there.
 
 use axum::http::StatusCode;
+use redeliver_core::accept::NewMessage;
 use redeliver_core::campaign::CampaignState;
 use redeliver_core::gate::Scope;
 use redeliver_engine::access::Role;
+use redeliver_engine::campaign::Place;
 use redeliver_engine::campaigns::Campaigns;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, TRIES_MAX, mail};
 
 async fn state(stage: &Stage, id: &str) -> CampaignState {
     stage.store.campaign(id).await.unwrap().unwrap().state
@@ -30,12 +32,14 @@ async fn a_campaign_shows_its_days_and_mails_and_is_paused_resumed_and_ended() {
     let seen = reader.get(&page).await;
     // One on the first day and two on each that follows, of three first steps and three second ones.
     assert!(seen.says("6 mails planned and 0 sent") && seen.says(": 1 planned, 0 sent, the day takes 1"));
-    assert!(seen.says(": 2 planned, 0 sent, the day takes 2") && seen.says("days in Europe/Paris"));
+    assert!(seen.says(": 2 planned, 0 sent, the day takes 2") && seen.says("Mails a day, in Europe/Paris"));
+    assert!(seen.says("All of it is planned: the last mail goes out at <time"), "{}", seen.body);
+    assert!(seen.says(">today</span>") && seen.says("What its workspace allows"));
     assert!(seen.says(">p-3</a>") && seen.says("3 days after the step before"), "{}", seen.body);
     for (deed, after, words) in [
         ("pause", CampaignState::Paused, "A person paused it"),
-        ("resume", CampaignState::Running, "Its mails go out at their times"),
-        ("cancel", CampaignState::Cancelled, "A person ended it"),
+        ("resume", CampaignState::Running, "its mails go out at their times"),
+        ("cancel", CampaignState::Cancelled, "A person cancelled it"),
     ] {
         let answer = reader.press(&page, &format!("{page}/{deed}"), "").await;
         assert_eq!(answer.location(), page, "{deed}");
@@ -47,6 +51,37 @@ async fn a_campaign_shows_its_days_and_mails_and_is_paused_resumed_and_ended() {
     assert_eq!(again.status, StatusCode::CONFLICT);
     assert_eq!(reader.press("/admin", &format!("{page}/x"), "").await.status, StatusCode::NOT_FOUND);
     assert!(reader.get("/admin/audit").await.says(&format!("href=\"{page}\">campaign:{id}<")));
+}
+
+#[tokio::test]
+async fn a_mail_that_is_yet_to_be_written_says_whom_it_is_for_and_what_it_would_say() {
+    let stage = Stage::new();
+    let id = stage.campaign("default", "Spring", "ada@example.org", &["p-1"]).await;
+    let record = stage.store.campaign(&id).await.unwrap().unwrap();
+    let (mails, _) = stage.engine.schedule_of(&record, Place::default(), 10).await.unwrap();
+    let page = format!("/admin/messages/{}", mails[1].id);
+    let mut operator = stage.reader(Role::Operator, None).await;
+    let seen = operator.get(&page).await;
+    assert!(seen.says("<h1>Spring</h1>") && seen.says("<dt>To</dt><dd>p@example.org</dd>"), "{}", seen.body);
+    assert!(seen.says("from step 2 of <a href=\"/admin/campaigns/of-1\">its campaign</a> for p-1"));
+    assert!(seen.says("<pre class=\"body\">Hello</pre>") && !seen.says("0 bytes"), "{}", seen.body);
+    let list = operator.get("/admin/messages").await;
+    assert!(list.says(">Hi</a><span class=\"to\">p@example.org</span>"), "{}", list.body);
+    let seen = stage.reader(Role::Viewer, None).await.get(&page).await;
+    assert!(seen.says("p@example.org") && !seen.says(">Hello<"));
+}
+
+#[tokio::test]
+async fn a_campaign_counts_its_dead_and_not_those_of_others() {
+    let stage = Stage::new();
+    let id = stage.campaign("default", "Spring", "ada@example.org", &["p-1"]).await;
+    for key in ["p-8:seq:1", "p-9:seq:1", "p-9:other:1", "booking-17"] {
+        let new = NewMessage { key: Some(key.into()), attempts: TRIES_MAX, ..mail(key) };
+        stage.accept(new).await;
+    }
+    let seen = stage.reader(Role::Viewer, None).await.get(&format!("/admin/campaigns/{id}")).await;
+    assert!(seen.says("id=\"dead\">2</span>") && seen.says("id=\"cancelled\">0</span>"), "{}", seen.body);
+    assert!(seen.says("class=\"card alarm\""));
 }
 
 #[tokio::test]

@@ -1,13 +1,16 @@
 //! Whatever a mail, a server or a key's name says, it is text on a page and never part of the page.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use redeliver_core::accept::NewMessage;
-use redeliver_core::bulk::{Bulk, Standing, Which};
+use redeliver_core::bulk::{Bulk, Standing, Total, Which};
 use redeliver_core::change::Audit;
 use redeliver_core::edit::{Difference, EditRecord};
 use redeliver_core::email::{Attachment, Email, Ics, Mailbox};
 use redeliver_core::gate::Scope;
 use redeliver_core::operate::{Action, operate};
-use redeliver_core::{Change, Failure, MessageId, Timestamp};
+use redeliver_core::{Change, Content, Failure, Message, MessageId, State, Timestamp};
 use redeliver_engine::access::Role;
 use redeliver_engine::store::{Applied, Store};
 use serde_json::json;
@@ -53,7 +56,11 @@ pub fn mail_saying(text: &str) -> NewMessage {
         to: vec![mailbox()],
         cc: vec![mailbox()],
         bcc: vec![mailbox()],
+        reply_to: Some(mailbox()),
         subject: text.to_owned(),
+        text: Some(text.to_owned()),
+        in_reply_to: Some(text.to_owned()),
+        references: vec![text.to_owned()],
         html: Some(text.to_owned()),
         ics: Some(Ics { content: text.to_owned(), method: text.to_owned() }),
         attachments: vec![Attachment {
@@ -61,15 +68,49 @@ pub fn mail_saying(text: &str) -> NewMessage {
             content_type: text.to_owned(),
             base64: String::new(),
         }],
-        ..Email::default()
     };
+    let content = Content { attributes: attributes_saying(text), ..email.to_content().unwrap() };
     NewMessage {
         workspace: text.into(),
         key: Some(text.into()),
         attempts: TRIES_MAX,
         error: Some(Failure::new(text).with_code(text)),
-        ..NewMessage::new("email", email.to_content().unwrap())
+        ..NewMessage::new("email", content)
     }
+}
+
+/// Something that is no mail and says the same everywhere: its payload, what that is, where it goes.
+pub fn payload_saying(text: &str) -> NewMessage {
+    let content = Content {
+        target: Some(text.into()),
+        attributes: attributes_saying(text),
+        content_type: Some(text.into()),
+        ..Content::of_bytes(text.to_owned())
+    };
+    NewMessage { workspace: text.into(), ..NewMessage::new("sms", content) }
+}
+
+fn attributes_saying(text: &str) -> BTreeMap<String, String> {
+    [("device".to_owned(), text.to_owned()), (format!("x{text}"), text.to_owned())].into()
+}
+
+/// A message whose other side said such a thing when it took it, and one that was cancelled for such a reason.
+pub async fn ended_saying(stage: &Stage, text: &str, wait: impl Fn()) -> [MessageId; 2] {
+    let mut ids = Vec::new();
+    for state in [
+        State::Delivered { at: Timestamp::from_ms(1), receipt: Some(text.into()) },
+        State::Cancelled { at: Timestamp::from_ms(1), reason: text.into() },
+    ] {
+        wait();
+        let id = stage.accept(payload_saying(text)).await;
+        let before = stage.get(&id).await;
+        let route = stage.engine.route("sms").unwrap();
+        let change = operate(&before, Action::Cancel, &"stage".into(), route, before.due_at).unwrap();
+        let message = Message { state, ..change.message.clone() };
+        assert_eq!(stage.store.apply(vec![Change { message, ..change }]).await.unwrap(), [Applied::Applied]);
+        ids.push(id);
+    }
+    ids.try_into().unwrap()
 }
 
 /// Something done to many messages by somebody with such a name.
@@ -86,6 +127,8 @@ pub fn hostile_bulk(text: &str) -> Bulk {
         why: Some(text.into()),
         done: 1,
         skipped: 0,
+        total: Some(Total { count: 9, is_least: true }),
+        worked_ms: 1_500,
         after: None,
         stage: 0,
         trial: Vec::new(),
@@ -102,11 +145,19 @@ pub fn id_of(text: &str) -> String {
 
 /// The shapes of all pages about one such mail, seen with a key of such a name.
 async fn shapes(text: &str) -> Vec<Vec<String>> {
-    let stage = Stage::new();
+    // What comes in the same millisecond stands in any order.
+    let (stage, clock) = Stage::with_hand_on_clock();
+    let wait = || {
+        clock.advance(Duration::from_millis(5));
+    };
     let id = stage.accept(mail_saying(text)).await;
+    wait();
     let key = stage.key(text, Role::Admin, Some(text)).await;
+    let paged = stage.accept(payload_saying(text)).await;
+    let [delivered, cancelled] = ended_saying(&stage, text, wait).await;
     let bulk = hostile_bulk(text);
     assert!(stage.store.put_bulk(bulk.clone(), None).await.unwrap());
+    wait();
     let campaign = stage.campaign(text, text, text, &[&id_of(text)]).await;
     stage.engine.pause(Scope::Sender, text, &text.into()).await.unwrap();
     let mut reader = Reader::new(&stage.router);
@@ -128,6 +179,10 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
         "/admin/routes",
         &format!("/admin/messages/{id}"),
         &format!("/admin/messages/{id}/edit"),
+        &format!("/admin/messages/{paged}"),
+        &format!("/admin/messages/{delivered}"),
+        &format!("/admin/messages/{cancelled}"),
+        &format!("/admin/messages?since=24h&before=0s&fingerprint={asked}"),
     ] {
         let page = reader.get(path).await;
         assert!(!text.contains('<') || !page.says(text), "{path} repeats {text} as it is");
@@ -192,7 +247,9 @@ async fn corrected_shapes(
 async fn hostile_words_change_nothing_about_a_page() {
     let plain = shapes("harmless").await;
     for nasty in NASTY {
-        assert_eq!(shapes(nasty).await, plain, "{nasty}");
+        for (place, (seen, harmless)) in shapes(nasty).await.iter().zip(&plain).enumerate() {
+            assert_eq!(seen, harmless, "{nasty} on page {place}");
+        }
         assert_eq!(audit_shape(nasty).await, audit_shape("harmless").await, "{nasty}");
     }
 }

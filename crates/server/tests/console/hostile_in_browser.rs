@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::browser::Visit;
-use crate::hostile::{NASTY, hostile_bulk, id_of, mail_saying};
+use crate::hostile::{NASTY, ended_saying, hostile_bulk, id_of, mail_saying, payload_saying};
 use crate::stage::Stage;
 
 /// Pages about everything.
@@ -43,7 +43,7 @@ fn hostile_words_run_nowhere_in_a_browser() {
     visit.log_in(&runtime.block_on(stage.key("ada", Role::Admin, None)).text);
     for (number, nasty) in NASTY.into_iter().enumerate() {
         let bulk = Bulk { id: format!("nasty-{number}").into(), ..hostile_bulk(nasty) };
-        let id = runtime.block_on(async {
+        let ids = runtime.block_on(async {
             stage.key(nasty, Role::Viewer, None).await;
             assert!(stage.store.put_bulk(bulk, None).await.unwrap());
             stage.engine.pause(Scope::Destination, nasty, &nasty.into()).await.unwrap();
@@ -51,13 +51,13 @@ fn hostile_words_run_nowhere_in_a_browser() {
             let prospects: Vec<String> = (0..=number).map(|n| format!("{n}{}", id_of(nasty))).collect();
             let prospects: Vec<&str> = prospects.iter().map(String::as_str).collect();
             stage.campaign("default", nasty, nasty, &prospects).await;
-            stage.accept(mail_saying(nasty)).await
+            let [delivered, cancelled] = ended_saying(&stage, nasty, || {}).await;
+            let paged = stage.accept(payload_saying(nasty)).await;
+            [stage.accept(mail_saying(nasty)).await, paged, delivered, cancelled]
         });
-        for page in [
-            format!("/admin/bulk/nasty-{number}"),
-            format!("/admin/messages/{id}"),
-            format!("/admin/campaigns/of-{}", number + 1),
-        ] {
+        let messages = ids.iter().map(|id| format!("/admin/messages/{id}"));
+        let others = [format!("/admin/bulk/nasty-{number}"), format!("/admin/campaigns/of-{}", number + 1)];
+        for page in others.into_iter().chain(messages) {
             visit.go(&page);
             assert_eq!(visit.browser.ask("typeof window.hacked"), json!("undefined"), "{nasty}");
         }

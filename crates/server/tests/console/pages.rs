@@ -3,7 +3,8 @@
 use axum::http::StatusCode;
 use redeliver_core::State;
 use redeliver_core::accept::NewMessage;
-use redeliver_core::email::Email;
+use redeliver_core::email::{Email, Mailbox};
+use redeliver_core::gate::Scope;
 use redeliver_engine::access::{Access, Role};
 use redeliver_engine::store::{About, Store};
 
@@ -51,6 +52,27 @@ async fn messages_are_found_by_whatever_is_known_of_them() {
     let mut acme = stage.reader(Role::Viewer, Some("acme")).await;
     assert_eq!(has(&acme.get("/admin/messages").await), [false, false, true]);
     assert_eq!(has(&acme.get("/admin/messages?workspace=default").await), [false; 3]);
+}
+
+#[tokio::test]
+async fn a_filter_keeps_all_that_was_asked_for() {
+    let stage = Stage::new();
+    stage.failed("Invoice").await;
+    let mut reader = stage.reader(Role::Viewer, None).await;
+    let query =
+        "?status=dead&since=2020-01-01+09%3A00&before=2021-01-01&fingerprint=0123456789abcdef&error=full";
+    let page = reader.get(&format!("/admin/messages{query}")).await;
+    assert_eq!(page.status, StatusCode::OK);
+    let form = page.body.split_once("id=\"filter\"").unwrap().1.split_once("</form>").unwrap().0;
+    for field in [
+        "name=\"since\" value=\"2020-01-01 09:00\"",
+        "name=\"before\" value=\"2021-01-01\"",
+        "name=\"fingerprint\" value=\"0123456789abcdef\"",
+        "name=\"error\" value=\"full\"",
+        "<option value=\"dead\" selected>",
+    ] {
+        assert!(form.contains(field), "{field} in {form}");
+    }
 }
 
 #[tokio::test]
@@ -116,6 +138,30 @@ async fn what_a_mail_carries_is_shown_to_operators_only_and_its_html_in_a_frame_
     assert_eq!(other.get(&body).await.status, StatusCode::NOT_FOUND);
 }
 
+#[tokio::test]
+async fn operators_see_the_headers_by_which_others_know_a_mail() {
+    let stage = Stage::new();
+    let address = |text: &str| Some(Mailbox { address: text.to_owned(), name: None });
+    let email = Email {
+        from: address("desk@example.org"),
+        reply_to: address("answers@example.org"),
+        in_reply_to: Some("<first@example.org>".to_owned()),
+        references: vec!["<first@example.org>".to_owned()],
+        ..email_of(&mail("Tour"))
+    };
+    let new = NewMessage { attempts: TRIES_MAX, ..NewMessage::new("email", email.to_content().unwrap()) };
+    let id = stage.accept(new).await;
+    let seen = stage.reader(Role::Operator, None).await.get(&format!("/admin/messages/{id}")).await;
+    for (name, text) in [
+        ("Message-ID", format!("&#60;{id}@example.org&#62;")),
+        ("Reply-To", "answers@example.org".to_owned()),
+        ("In-Reply-To", "&#60;first@example.org&#62;".to_owned()),
+        ("References", "&#60;first@example.org&#62;".to_owned()),
+    ] {
+        assert!(seen.says(&format!("<dt>{name}</dt><dd>{text}</dd>")), "{name} in {}", seen.body);
+    }
+}
+
 fn email_of(new: &NewMessage) -> Email {
     Email::of_content(&new.content).unwrap().unwrap()
 }
@@ -125,7 +171,7 @@ async fn a_route_shows_when_it_tries_again_and_is_paused_and_resumed() {
     let stage = Stage::new();
     let mut reader = stage.reader(Role::Operator, None).await;
     let page = reader.get("/admin/routes").await;
-    assert!(page.says("6 tries, the last 2h30m after the first"), "{}", page.body);
+    assert!(page.says("6 tries, the last 2 h 30 min after the first"), "{}", page.body);
     assert_eq!(page.body.matches("<svg class=\"curve\"").count(), 2);
     assert_eq!(page.body.matches(">running<").count(), 2);
     let press = async |reader: &mut crate::reader::Reader, verb: &str| {
@@ -147,6 +193,22 @@ async fn a_route_shows_when_it_tries_again_and_is_paused_and_resumed() {
     let mut one = stage.reader(Role::Operator, Some("acme")).await;
     assert!(!one.get("/admin/routes").await.says(">Pause<"));
     assert_eq!(one.press("/admin", "/admin/routes/email/pause", "").await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_destination_that_is_stopped_is_released_by_whoever_reaches_all_workspaces() {
+    let stage = Stage::new();
+    stage.engine.pause(Scope::Destination, "mx.example.org", &"grace".into()).await.unwrap();
+    let release = "/admin/stopped/destination/mx.example.org/release";
+    let mut one = stage.reader(Role::Operator, Some("acme")).await;
+    assert_eq!(one.press("/admin", release, "").await.status, StatusCode::FORBIDDEN);
+    assert!(!stage.reader(Role::Viewer, None).await.get("/admin").await.says(release));
+    let mut reader = stage.reader(Role::Operator, None).await;
+    assert!(reader.get("/admin").await.says(release) && reader.get("/admin/routes").await.says(release));
+    assert_eq!(reader.press("/admin/routes", release, "").await.location(), "/admin/routes");
+    assert!(stage.store.gates().await.unwrap().is_empty());
+    let elsewhere = "/admin/stopped/workspace/acme/release";
+    assert_eq!(reader.press("/admin", elsewhere, "").await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -223,7 +285,7 @@ async fn some_or_all_that_match_are_dismissed_after_a_look_at_what_it_means() {
     assert!(reader.get(&page).await.says(">running<"));
     stage.engine.bulk_tick().await.unwrap();
     let done = reader.get(&page).await;
-    assert!(done.says(">done<") && done.says("id=\"done\">2</span>"));
+    assert!(done.says(">done<") && done.says("id=\"done\">2</span>") && done.says("aria-label=\"2 of 2\""));
     assert!(reader.get("/admin/messages?status=dead").await.says("No such message"));
     assert!(reader.get("/admin/audit").await.says(&format!("href=\"{page}\"")));
     let late = reader.press(&page, &format!("{page}/stop"), "").await;
@@ -239,7 +301,7 @@ async fn some_or_all_that_match_are_dismissed_after_a_look_at_what_it_means() {
 async fn what_was_given_up_stands_together_by_its_error() {
     let stage = Stage::new();
     let mut reader = stage.reader(Role::Operator, None).await;
-    assert!(reader.get("/admin/dead-letters").await.says("Nothing was given up"));
+    assert!(reader.get("/admin/dead-letters").await.says("Nothing is dead"));
     stage.failed("Invoice").await;
     stage.failed("Tour").await;
     stage.accept(sms()).await;
@@ -250,6 +312,7 @@ async fn what_was_given_up_stands_together_by_its_error() {
     let fingerprint = after.split_once('"').unwrap().0.to_owned();
     let listed = reader.get(&format!("/admin/messages?status=dead&fingerprint={fingerprint}")).await;
     assert_eq!(has(&listed), [false, true, true]);
+    assert!(listed.says("Only those with an error like <b>452 4.2.2 mailbox full</b>"), "{}", listed.body);
     let csrf = page.csrf();
     let fields =
         [("csrf", csrf.as_str()), ("action", "dismiss"), ("all", "yes"), ("fingerprint", &fingerprint)];

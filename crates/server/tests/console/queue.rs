@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use redeliver_core::State;
+use redeliver_core::accept::NewMessage;
+use redeliver_core::{Content, State};
 use redeliver_engine::access::Role;
 use redeliver_engine::stop::stop_pair;
 use redeliver_engine::store::Store;
@@ -19,16 +20,51 @@ async fn cards_are_muted_until_something_waits_or_has_failed() {
         let page = reader.get("/admin").await;
         ["muted", "warning", "alarm"].map(|mood| page.body.matches(&format!("class=\"card {mood}\"")).count())
     };
-    assert_eq!(moods(&mut reader).await, [5, 0, 0]);
-    stage.accept(sms()).await;
-    assert_eq!(moods(&mut reader).await, [5, 0, 0], "what is no mail is no failed mail");
+    assert_eq!(moods(&mut reader).await, [7, 0, 0]);
     stage.pending("Reminder").await;
-    assert_eq!(moods(&mut reader).await, [4, 1, 0]);
+    assert_eq!(moods(&mut reader).await, [6, 1, 0]);
     stage.failed("Invoice").await;
-    assert_eq!(moods(&mut reader).await, [3, 1, 1]);
+    assert_eq!(moods(&mut reader).await, [5, 1, 1]);
+    stage.accept(sms()).await;
+    assert_eq!(moods(&mut reader).await, [4, 1, 2], "what is no mail is dead by itself");
     let page = reader.get("/admin").await;
-    for show in ["pending", "failed", "delivered"] {
+    for show in ["pending", "failed"] {
         assert!(page.says(&format!("href=\"/admin/email-queue?show={show}\"")));
+    }
+    assert!(page.says(">Other messages dead<") && page.says("href=\"/admin/dead-letters\""));
+}
+
+#[tokio::test]
+async fn what_a_route_carries_and_not_its_newest_message_says_whether_it_has_mails() {
+    let (stage, clock) = Stage::with_hand_on_clock();
+    stage.failed("Invoice").await;
+    clock.advance(Duration::from_millis(5));
+    // The newest of the route is a mail of a campaign, which nobody has written yet, and behind it something that is no mail.
+    stage.campaign("default", "Spring", "ada@example.org", &["p-1"]).await;
+    clock.advance(Duration::from_millis(5));
+    stage.accept(NewMessage::new("email", Content::of_bytes("no mail"))).await;
+    for workspace in [None, Some("default")] {
+        let mut reader = stage.reader(Role::Viewer, workspace).await;
+        let page = reader.get("/admin").await;
+        assert!(page.says("class=\"card alarm\"") && page.says("class=\"card warning\""), "{}", page.body);
+        let queue = reader.get("/admin/email-queue").await;
+        assert!(queue.says(">Invoice<") && queue.says("p@example.org"), "{}", queue.body);
+    }
+}
+
+#[tokio::test]
+async fn what_is_late_or_dead_is_seen_on_routes_without_mails_too() {
+    let (stage, clock) = Stage::with_hand_on_clock();
+    stage.accept(NewMessage { attempts: 0, ..sms() }).await;
+    clock.advance(Duration::from_secs(61));
+    for workspace in [None, Some("default")] {
+        let page = stage.reader(Role::Viewer, workspace).await.get("/admin").await;
+        assert!(
+            page.says("late: is a worker running?") && page.says(">1 min 1 s ago</time>"),
+            "{}",
+            page.body
+        );
+        assert!(page.says("href=\"/admin/messages?status=due\""));
     }
 }
 
@@ -104,7 +140,7 @@ async fn a_retry_starts_a_failed_mail_over_and_says_so_once() {
     assert!(!reader.get("/admin/email-queue").await.says("Retried: it is due now"), "once");
     let again = reader.press("/admin/email-queue", &path, "failed").await;
     assert_eq!(again.status, StatusCode::CONFLICT);
-    assert!(again.says("Only what has failed is retried"));
+    assert!(again.says("Only what is dead is retried"));
 }
 
 #[tokio::test]
@@ -147,6 +183,11 @@ async fn a_mails_page_says_what_was_tried_and_why_it_was_given_up() {
     let page = stage.reader(Role::Operator, None).await.get(&format!("/admin/messages/{id}")).await;
     assert!(page.says("It was given up at") && page.says("the other side will never take it"));
     assert!(page.says("Try 1: refused") && page.says("550 5.1.1 no such user here"));
+    assert!(
+        page.says(&format!("<span class=\"by\">by instance {}", stage.engine.instance())),
+        "{}",
+        page.body
+    );
     assert!(page.says("text of 26 bytes") && page.says("Your booking is confirmed"));
     assert!(page.says(">Retry now</button>") && page.says(">Dismiss it</button>"));
 }

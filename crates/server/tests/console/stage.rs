@@ -38,8 +38,10 @@ pub struct Stage {
     pub router: Router,
 }
 
-/// Takes no mail: refuses those that are about `lost`, and asks for the others later.
-struct Relay;
+/// Takes no message: refuses those that are about `lost`, and asks for the others later.
+struct Relay {
+    takes_mails: bool,
+}
 
 #[async_trait]
 impl Transport for Relay {
@@ -52,6 +54,10 @@ impl Transport for Relay {
 
     fn destination(&self, _: &Envelope<'_>) -> Name {
         "relay.example".into()
+    }
+
+    fn carries_emails(&self) -> bool {
+        self.takes_mails
     }
 }
 
@@ -75,13 +81,14 @@ impl Stage {
             max_attempts: TRIES_MAX,
             expires_after: None,
         };
-        let transports = [("relay".into(), Arc::new(Relay) as Arc<dyn Transport>)].into();
-        let line = |name: &str| {
-            Line::new(Route::new(name, "relay", policy.clone()), &transports, Vec::new()).unwrap()
+        let relay = |takes_mails| Arc::new(Relay { takes_mails }) as Arc<dyn Transport>;
+        let transports = [("relay".into(), relay(true)), ("pager".into(), relay(false))].into();
+        let line = |name: &str, transport: &str| {
+            Line::new(Route::new(name, transport, policy.clone()), &transports, Vec::new()).unwrap()
         };
-        let mut email = line("email");
+        let mut email = line("email", "relay");
         email.route.key_retention = None;
-        let lines = vec![email, line("sms")];
+        let lines = vec![email, line("sms", "pager")];
         let engine = Engine::new(store.clone(), clock, Arc::new(Silence), Settings::default(), lines);
         let engine = Arc::new(engine.with_campaigns(store.clone()));
         let server = Server::new(

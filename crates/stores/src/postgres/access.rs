@@ -10,14 +10,15 @@ use tokio_postgres::{Client, Row};
 
 use super::Postgres;
 use super::apply::write_audit;
-use super::connections::ask;
+use super::connections::{ask, transact};
 use super::errors::Fault;
+use super::line::Line;
 use super::rows::{digest, get, role, text, text_if_any, time, time_if_any};
 
 #[async_trait]
 impl Access for Postgres {
     async fn add_key(&self, key: KeyRecord, audit: Audit) -> Result<bool, StoreError> {
-        ask!(self, |db| add_key(db, &key, &audit))
+        transact!(self, |db| add_key(db, &key, &audit))
     }
 
     async fn key(&self, id: &str) -> Result<Option<KeyRecord>, StoreError> {
@@ -29,7 +30,7 @@ impl Access for Postgres {
     }
 
     async fn revoke_key(&self, id: &str, audit: Audit) -> Result<bool, StoreError> {
-        ask!(self, |db| revoke_key(db, id, &audit))
+        transact!(self, |db| revoke_key(db, id, &audit))
     }
 
     async fn add_session(&self, session: SessionRecord) -> Result<(), StoreError> {
@@ -45,7 +46,7 @@ impl Access for Postgres {
     }
 }
 
-async fn add_key(db: &mut Client, key: &KeyRecord, audit: &Audit) -> Result<bool, Fault> {
+async fn add_key(db: &mut Line<'_>, key: &KeyRecord, audit: &Audit) -> Result<bool, Fault> {
     let params = [
         (&&*key.id as _, Type::TEXT),
         (&&*key.name as _, Type::TEXT),
@@ -55,7 +56,7 @@ async fn add_key(db: &mut Client, key: &KeyRecord, audit: &Audit) -> Result<bool
         (&key.created_at.as_ms() as _, Type::INT8),
         (&key.revoked_at.map(Timestamp::as_ms) as _, Type::INT8),
     ];
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     let is_new = transaction.execute_typed(include_str!("sql/add_access_key.sql"), &params).await? == 1;
     if is_new {
         write_audit(transaction.client(), &[audit]).await?;
@@ -77,8 +78,8 @@ async fn keys(db: &Client) -> Result<Vec<KeyRecord>, Fault> {
     db.query_typed(include_str!("sql/access_keys.sql"), &[]).await?.iter().map(key).collect()
 }
 
-async fn revoke_key(db: &mut Client, id: &str, audit: &Audit) -> Result<bool, Fault> {
-    let transaction = db.transaction().await?;
+async fn revoke_key(db: &mut Line<'_>, id: &str, audit: &Audit) -> Result<bool, Fault> {
+    let transaction = db.begin().await?;
     let params = [(&id as _, Type::TEXT), (&audit.at.as_ms() as _, Type::INT8)];
     let revoked = transaction.execute_typed(include_str!("sql/revoke_access_key.sql"), &params).await? == 1;
     if revoked {

@@ -14,19 +14,23 @@ use uuid::Uuid;
 use super::columns::{Messages, without_nul};
 use super::errors::{Fault, own};
 use super::insert::{How, insert_all, put_contents};
+use super::line::Line;
 use super::read;
 use super::rows::get;
 use crate::encode::{failure_to_text, to_text};
 
-pub(super) async fn apply(db: &mut Client, changes: &[Change]) -> Result<Vec<Applied>, Fault> {
+pub(super) async fn apply(db: &mut Line<'_>, changes: &[Change]) -> Result<Vec<Applied>, Fault> {
     let rounds = rounds(changes);
     if let [round] = &rounds[..]
         && round.iter().all(|(_, change)| is_delivery(change) && brings_nothing(change))
     {
         // What takes one statement is a transaction by itself.
-        return Ok(in_order(apply_round(db, round).await?));
+        let db = db.lone().await?;
+        let answers = apply_round(&db, round).await?;
+        db.finish().await?;
+        return Ok(in_order(answers));
     }
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     let mut answers = Vec::new();
     for round in &rounds {
         answers.extend(apply_round(transaction.client(), round).await?);

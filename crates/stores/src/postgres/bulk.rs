@@ -9,15 +9,16 @@ use super::apply::write_audit;
 use super::columns::Param;
 use super::errors::Fault;
 use super::limit;
+use super::line::Line;
 use super::rows::get as column;
 use crate::encode::{from_text, to_text};
 
-pub(super) async fn put(db: &mut Client, bulk: &Bulk, audit: Option<&Audit>) -> Result<bool, Fault> {
+pub(super) async fn put(db: &mut Line<'_>, bulk: &Bulk, audit: Option<&Audit>) -> Result<bool, Fault> {
     // No text of the database can have a NUL; what somebody looks for may.
     let text = to_text("bulk", bulk)?.replace("\\u0000", "");
     let (id, version) = (&*bulk.id, bulk.version.cast_signed());
     let params: [Param<'_>; 3] = [(&id, Type::TEXT), (&text, Type::TEXT), (&version, Type::INT8)];
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     let is_put = match version {
         0 => transaction.execute_typed(include_str!("sql/add_bulk.sql"), &params[..2]).await?,
         _ => transaction.execute_typed(include_str!("sql/put_bulk.sql"), &params).await?,

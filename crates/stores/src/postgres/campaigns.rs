@@ -9,19 +9,21 @@ use redeliver_core::quota::{CounterKey, Whose};
 use redeliver_core::{Name, Timestamp};
 use redeliver_engine::campaigns::{
     CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, ProspectRecord,
-    ReserveRequest, Reserved, Suppression, Unfinished, Used, WorkspaceRecord,
+    ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use redeliver_engine::store::{Inserted, StoreError};
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::Postgres;
 use super::apply::write_audit;
 use super::columns::Param;
-use super::connections::ask;
+use super::connections::{ask, transact};
 use super::errors::{Fault, odd};
 use super::insert::{How, insert_all, is_there_already};
+use super::line::Line;
+use super::quotas::{give_back, reserve, room};
 use super::rows::{get, id, number, text, text_if_any, time, time_if_any};
 use super::suppressions::{suppress, suppressed, suppressions, unsuppress};
 use super::{limit, read};
@@ -39,11 +41,11 @@ impl Campaigns for Postgres {
         settings: Settings,
         audit: Audit,
     ) -> Result<(), StoreError> {
-        ask!(self, |db| put_settings(db, &workspace, &settings, &audit))
+        transact!(self, |db| put_settings(db, &workspace, &settings, &audit))
     }
 
     async fn add_campaign(&self, campaign: CampaignRecord, audit: Audit) -> Result<bool, StoreError> {
-        ask!(self, |db| add_campaign(db, &campaign, &audit))
+        transact!(self, |db| add_campaign(db, &campaign, &audit))
     }
 
     async fn campaign(&self, id: &str) -> Result<Option<CampaignRecord>, StoreError> {
@@ -60,11 +62,15 @@ impl Campaigns for Postgres {
     }
 
     async fn move_campaign(&self, change: CampaignChange) -> Result<bool, StoreError> {
-        ask!(self, |db| move_campaign(db, &change))
+        transact!(self, |db| move_campaign(db, &change))
     }
 
     async fn enrol(&self, campaign: &str, prospects: Vec<Prospect>) -> Result<Vec<bool>, StoreError> {
-        ask!(self, |db| enrol(db, campaign, &prospects))
+        transact!(self, |db| enrol(db, campaign, &prospects))
+    }
+
+    async fn correct(&self, campaign: &str, prospect: Prospect) -> Result<bool, StoreError> {
+        ask!(self, |db| correct(db, campaign, &prospect))
     }
 
     async fn prospects(
@@ -83,7 +89,7 @@ impl Campaigns for Postgres {
         reason: &str,
         audit: Audit,
     ) -> Result<bool, StoreError> {
-        ask!(self, |db| stop_prospect(db, [campaign, prospect, reason], &audit))
+        transact!(self, |db| stop_prospect(db, [campaign, prospect, reason], &audit))
     }
 
     async fn dossier(&self, campaign: &str, prospect: &str) -> Result<Option<Dossier>, StoreError> {
@@ -91,7 +97,7 @@ impl Campaigns for Postgres {
     }
 
     async fn keep_part(&self, part: PlanPart) -> Result<PartKept, StoreError> {
-        let kept = ask!(self, |db| keep_part(db, &part))?;
+        let kept = transact!(self, |db| keep_part(db, &part))?;
         if matches!(kept, PartKept::Kept(new) if new > 0) {
             self.news.ring();
         }
@@ -103,11 +109,15 @@ impl Campaigns for Postgres {
     }
 
     async fn reserve(&self, request: ReserveRequest) -> Result<Reserved, StoreError> {
-        ask!(self, |db| reserve(db, &request))
+        transact!(self, |db| reserve(db, &request))
+    }
+
+    async fn room(&self, request: ReserveRequest) -> Result<Room, StoreError> {
+        ask!(self, |db| room(db, &request))
     }
 
     async fn give_back(&self, keys: Vec<CounterKey>) -> Result<(), StoreError> {
-        ask!(self, |db| give_back(db, &keys))
+        transact!(self, |db| give_back(db, &keys))
     }
 
     async fn suppress(
@@ -117,11 +127,11 @@ impl Campaigns for Postgres {
         at: Timestamp,
         audit: Option<Audit>,
     ) -> Result<u64, StoreError> {
-        ask!(self, |db| suppress(db, workspace, &addresses, at, audit.as_ref()))
+        transact!(self, |db| suppress(db, workspace, &addresses, at, audit.as_ref()))
     }
 
     async fn unsuppress(&self, workspace: &str, address: &str, audit: Audit) -> Result<bool, StoreError> {
-        ask!(self, |db| unsuppress(db, workspace, address, &audit))
+        transact!(self, |db| unsuppress(db, workspace, address, &audit))
     }
 
     async fn suppressed(&self, workspace: &str, address: &str) -> Result<Option<Name>, StoreError> {
@@ -161,14 +171,14 @@ async fn find_workspace(db: &Client, workspace: &str) -> Result<WorkspaceRecord,
 }
 
 async fn put_settings(
-    db: &mut Client,
+    db: &mut Line<'_>,
     workspace: &str,
     settings: &Settings,
     audit: &Audit,
 ) -> Result<(), Fault> {
     let settings = to_text("settings", settings)?;
     let params = [(&workspace as _, Type::TEXT), (&settings as _, Type::TEXT)];
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     transaction.execute_typed(include_str!("sql/put_settings.sql"), &params).await?;
     write_audit(transaction.client(), &[audit]).await?;
     Ok(transaction.commit().await?)
@@ -176,12 +186,12 @@ async fn put_settings(
 
 /// Writes one row and who did that, if the row is as the statement wants it. Says whether it was.
 async fn write_as_a_deed(
-    db: &mut Client,
+    db: &mut Line<'_>,
     sql: &str,
     params: &[Param<'_>],
     audit: &Audit,
 ) -> Result<bool, Fault> {
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     let is_written = transaction.execute_typed(sql, params).await? == 1;
     if is_written {
         write_audit(transaction.client(), &[audit]).await?;
@@ -190,7 +200,7 @@ async fn write_as_a_deed(
     Ok(is_written)
 }
 
-async fn add_campaign(db: &mut Client, record: &CampaignRecord, audit: &Audit) -> Result<bool, Fault> {
+async fn add_campaign(db: &mut Line<'_>, record: &CampaignRecord, audit: &Audit) -> Result<bool, Fault> {
     let (definition, ledger) = (to_text("campaign", &record.definition)?, to_text("ledger", &record.ledger)?);
     let params = [
         (&&*record.id as _, Type::TEXT),
@@ -233,15 +243,15 @@ async fn unfinished(db: &Client, now: Timestamp) -> Result<Vec<Unfinished>, Faul
     found.iter().map(|row| Ok(Unfinished { id: text(row, 0)?, is_planned: get(row, 1)? })).collect()
 }
 
-async fn move_campaign(db: &mut Client, change: &CampaignChange) -> Result<bool, Fault> {
+async fn move_campaign(db: &mut Line<'_>, change: &CampaignChange) -> Result<bool, Fault> {
     let (from, to) = (change.from.name(), change.to.name());
     let params = [(&&*change.id as _, Type::TEXT), (&from as _, Type::TEXT), (&to as _, Type::TEXT)];
     write_as_a_deed(db, include_str!("sql/move_campaign.sql"), &params, &change.audit).await
 }
 
-async fn enrol(db: &mut Client, campaign: &str, prospects: &[Prospect]) -> Result<Vec<bool>, Fault> {
+async fn enrol(db: &mut Line<'_>, campaign: &str, prospects: &[Prospect]) -> Result<Vec<bool>, Fault> {
     let name = (&campaign as _, Type::TEXT);
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     let locked =
         transaction.query_typed(include_str!("sql/prospect_count.sql"), std::slice::from_ref(&name)).await?;
     let Some(count) = locked.first().map(|row| get::<i64>(row, 0)).transpose()? else {
@@ -282,8 +292,17 @@ async fn prospects(
     found.iter().map(prospect).collect()
 }
 
+async fn correct(db: &Client, campaign: &str, prospect: &Prospect) -> Result<bool, Fault> {
+    if !is_text(campaign) || !is_text(&prospect.id) {
+        return Ok(false);
+    }
+    let text = to_text("prospect", prospect)?;
+    let params = [(&campaign as _, Type::TEXT), (&prospect.id as _, Type::TEXT), (&text as _, Type::TEXT)];
+    Ok(db.execute_typed(include_str!("sql/correct.sql"), &params).await? == 1)
+}
+
 async fn stop_prospect(
-    db: &mut Client,
+    db: &mut Line<'_>,
     [campaign, prospect, reason]: [&str; 3],
     audit: &Audit,
 ) -> Result<bool, Fault> {
@@ -302,13 +321,14 @@ async fn dossier(db: &Client, campaign: &str, id: &str) -> Result<Option<Dossier
     let found = db.query_typed_opt(include_str!("sql/dossier.sql"), &params).await?;
     let Some(row) = found else { return Ok(None) };
     Ok(Some(Dossier {
+        workspace: get::<&str>(&row, 5)?.into(),
         prospect: prospect(&row)?,
         state: campaign_state(get(&row, 3)?)?,
         settings_version: get::<Option<i64>>(&row, 4)?.unwrap_or(0) as u64,
     }))
 }
 
-async fn keep_part(db: &mut Client, part: &PlanPart) -> Result<PartKept, Fault> {
+async fn keep_part(db: &mut Line<'_>, part: &PlanPart) -> Result<PartKept, Fault> {
     let rows: Vec<&NewRow> = part.rows.iter().collect();
     match keep_part_by(db, part, &rows, How::quickest_for(&rows)).await {
         // Nobody makes an id twice, but the other way takes even that.
@@ -318,12 +338,12 @@ async fn keep_part(db: &mut Client, part: &PlanPart) -> Result<PartKept, Fault> 
 }
 
 async fn keep_part_by(
-    db: &mut Client,
+    db: &mut Line<'_>,
     part: &PlanPart,
     rows: &[&NewRow],
     how: How,
 ) -> Result<PartKept, Fault> {
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     let begin = [(&&*part.workspace as _, Type::TEXT), (&(part.expected_version as i64) as _, Type::INT8)];
     if transaction.execute_typed(include_str!("sql/begin_part.sql"), &begin).await? == 0 {
         return Ok(PartKept::Superseded);
@@ -357,86 +377,6 @@ async fn by_keys(db: &Client, workspace: &str, keys: &[String]) -> Result<Vec<Op
         }
     }
     Ok(answers)
-}
-
-async fn reserve(db: &mut Client, request: &ReserveRequest) -> Result<Reserved, Fault> {
-    let sender = [(&&*request.workspace as _, Type::TEXT), (&&*request.sender as _, Type::TEXT)];
-    let transaction = db.transaction().await?;
-    let found = transaction.query_typed(include_str!("sql/free_at.sql"), &sender).await?;
-    let free_at = found.first().map(|row| time(row, 0)).transpose()?;
-    if let Some(free_at) = free_at.filter(|free_at| *free_at > request.now) {
-        return Ok(Reserved::Busy(free_at));
-    }
-    // Every row is there and ours before anything is counted, in one order for everybody.
-    for allowance in &request.allowances {
-        put_quota(transaction.client(), &allowance.key, 1).await?;
-    }
-    for (index, allowance) in request.allowances.iter().enumerate() {
-        let (used, before) = counted(transaction.client(), &allowance.key).await?;
-        if !allowance.admits(used.saturating_sub(1), before) {
-            return Ok(Reserved::Full(index));
-        }
-    }
-    let [workspace, name] = sender;
-    let free = [workspace, name, (&request.free_at.as_ms() as _, Type::INT8)];
-    let is_first = free_at.is_none();
-    let written = match is_first {
-        true => transaction.execute_typed(include_str!("sql/put_free_at_first.sql"), &free).await?,
-        false => transaction.execute_typed(include_str!("sql/put_free_at.sql"), &free).await?,
-    };
-    if written == 0 {
-        // Two first mails of a sender came at once: the other one goes.
-        return Ok(Reserved::Busy(request.free_at));
-    }
-    transaction.commit().await?;
-    Ok(Reserved::Yes)
-}
-
-async fn put_quota(db: &Client, key: &CounterKey, mails: i64) -> Result<(), Fault> {
-    let (period, newest) = key.bucket.number();
-    let (whose, period) = (key.whose as i16, i16::from(period));
-    let params: [(&(dyn ToSql + Sync), Type); 6] = [
-        (&&*key.workspace, Type::TEXT),
-        (&whose, Type::INT2),
-        (&&*key.name, Type::TEXT),
-        (&period, Type::INT2),
-        (&newest, Type::INT8),
-        (&mails, Type::INT8),
-    ];
-    db.execute_typed(include_str!("sql/put_quota.sql"), &params).await?;
-    Ok(())
-}
-
-async fn counted(db: &Client, key: &CounterKey) -> Result<(u64, u32), Fault> {
-    let ((period, newest), (_, oldest)) = (key.bucket.number(), key.bucket.oldest().number());
-    let (whose, period) = (key.whose as i16, i16::from(period));
-    let params: [(&(dyn ToSql + Sync), Type); 6] = [
-        (&&*key.workspace, Type::TEXT),
-        (&whose, Type::INT2),
-        (&&*key.name, Type::TEXT),
-        (&period, Type::INT2),
-        (&oldest, Type::INT8),
-        (&newest, Type::INT8),
-    ];
-    let found = db.query_typed_one(include_str!("sql/quota.sql"), &params).await?;
-    Ok((number(&found, 0)?, number(&found, 1)? as u32))
-}
-
-async fn give_back(db: &mut Client, keys: &[CounterKey]) -> Result<(), Fault> {
-    let transaction = db.transaction().await?;
-    for key in keys {
-        let (period, newest) = key.bucket.number();
-        let (whose, period) = (key.whose as i16, i16::from(period));
-        let params: [(&(dyn ToSql + Sync), Type); 5] = [
-            (&&*key.workspace, Type::TEXT),
-            (&whose, Type::INT2),
-            (&&*key.name, Type::TEXT),
-            (&period, Type::INT2),
-            (&newest, Type::INT8),
-        ];
-        transaction.execute_typed(include_str!("sql/give_back_quota.sql"), &params).await?;
-    }
-    Ok(transaction.commit().await?)
 }
 
 async fn sent_by(db: &Client, workspace: &str, campaign: &str) -> Result<Vec<(i64, u64)>, Fault> {

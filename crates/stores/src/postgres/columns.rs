@@ -1,12 +1,12 @@
 //! Messages and what goes with them as columns: one array for each, so that one statement takes any number of rows.
 
-use redeliver_core::{Content, Message, State, Timestamp};
+use redeliver_core::{Content, Message, Timestamp};
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::errors::{Fault, own_or_unfit};
 use crate::encode::{attributes_to_text, failure_to_text, headers_to_bytes, recipients_to_text};
-use crate::standing::Standing;
+use crate::standing::{Standing, is_untouched};
 
 /// A value for a statement, with its type: nothing is prepared, so that nothing else could tell it.
 pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -150,13 +150,9 @@ impl<'a> Messages<'a> {
 impl<'a> Untried<'a> {
     /// Whether a message is one of these.
     pub(super) fn takes(message: &Message) -> bool {
-        let Message { attempts, attempts_before, generation, losses, unconfirmed, .. } = *message;
-        let Message { possible_duplicates, fence, is_dead_letter, .. } = *message;
-        matches!(message.state, State::Waiting { parked_for: None })
-            && [attempts, attempts_before, generation, losses, unconfirmed, possible_duplicates] == [0; 6]
-            && (fence, is_dead_letter, message.settled_claim) == (0, false, None)
+        is_untouched(message)
+            && [message.attempts, message.attempts_before] == [0; 2]
             && message.last_error.is_none()
-            && message.recipients.is_empty()
     }
 
     pub(super) fn push(&mut self, message: &'a Message) -> Result<(), Fault> {

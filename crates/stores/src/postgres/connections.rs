@@ -11,9 +11,9 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
 use redeliver_engine::clock::{Clock, FollowedClock};
 use redeliver_engine::store::StoreError;
-use tokio_postgres::Client;
 
 use super::errors::{Fault, store_error};
+use super::line::Line;
 use super::open::{Address, OpenOptions};
 
 /// The first wait after a connection could not be made, and the longest.
@@ -27,6 +27,8 @@ pub(super) const CLASHES_MAX: usize = 5;
 pub(super) struct Connections {
     pool: Pool,
     place: Arc<str>,
+    /// What each transaction has to say first, if anything.
+    limits: Option<Arc<str>>,
     call_timeout: Duration,
     clock: Arc<FollowedClock>,
     outage: Mutex<Outage>,
@@ -61,6 +63,7 @@ impl Connections {
         Ok(Self {
             pool,
             place: address.place.as_str().into(),
+            limits: address.limits.as_deref().map(Arc::from),
             call_timeout: options.call_timeout,
             clock,
             outage: Mutex::default(),
@@ -78,6 +81,7 @@ impl Connections {
                 self.outage(|outage, _| *outage = Outage::default());
                 let call = Call {
                     place: self.place.clone(),
+                    limits: self.limits.clone(),
                     timeout: self.call_timeout,
                     spoilt: AtomicBool::new(false),
                 };
@@ -116,15 +120,16 @@ pub(super) struct Held {
 /// What a call may cost, and what it did to its connection.
 pub(super) struct Call {
     place: Arc<str>,
+    limits: Option<Arc<str>>,
     timeout: Duration,
     spoilt: AtomicBool,
 }
 
 impl Held {
     /// The connection, and the call that it is held for.
-    pub(super) fn parts(&mut self) -> Option<(&mut Client, &Call)> {
-        let client: &mut Client = self.object.as_mut()?;
-        Some((client, &self.call))
+    pub(super) fn parts(&mut self) -> Option<(Line<'_>, &Call)> {
+        let line = Line::new(self.object.as_mut()?, self.call.limits.as_deref());
+        Some((line, &self.call))
     }
 }
 
@@ -163,16 +168,31 @@ pub(super) fn gone() -> StoreError {
     StoreError::Unavailable("the connection is gone".to_owned())
 }
 
-/// Makes a call on a connection of its own: `ask!(store, |db| work(db, …))`. Makes it again if it got into the way of
-/// another one, which the database then ended.
+/// Makes a call that needs no transaction on a connection of its own: `ask!(store, |db| work(db, …))`, where `db` is a
+/// `&Client`.
 macro_rules! ask {
+    ($store:ident, |$db:ident| $work:expr) => {
+        $crate::postgres::connections::transact!($store, |line| async {
+            let lone = line.lone().await?;
+            let $db = &*lone;
+            let done = $work.await?;
+            lone.finish().await?;
+            Ok(done)
+        })
+    };
+}
+
+/// Makes a call that begins its transactions itself: `transact!(store, |db| work(db, …))`, where `db` is a `&mut Line`.
+/// Makes it again if it got into the way of another one, which the database then ended.
+macro_rules! transact {
     ($store:ident, |$db:ident| $work:expr) => {{
         let mut clashes = 0;
         loop {
             let mut held = $store.connections.hold().await?;
-            let Some(($db, call)) = held.parts() else {
+            let Some((mut line, call)) = held.parts() else {
                 break Err($crate::postgres::connections::gone());
             };
+            let $db = &mut line;
             match call.within($work).await {
                 Err(fault) if fault.is_a_clash() && clashes < $crate::postgres::connections::CLASHES_MAX => {
                     clashes += 1;
@@ -183,4 +203,4 @@ macro_rules! ask {
     }};
 }
 
-pub(super) use ask;
+pub(super) use {ask, transact};

@@ -107,7 +107,9 @@ impl Fault {
         match self {
             // It can only be read, or the database is about to close it.
             Self::Sql(error) => error.code().is_none_or(|code| {
-                error.is_closed() || code.code() == "25006" || code.code().starts_with("57P")
+                error.is_closed()
+                    || ["25006", "25P03"].contains(&code.code())
+                    || code.code().starts_with("57P")
             }),
             Self::TimedOut(_) | Self::NoConnection(_) => true,
             Self::Unreadable(_) | Self::Odd(_) | Self::Unfit(_) | Self::Unsettled => false,
@@ -182,10 +184,17 @@ fn by_code(code: &SqlState) -> Kind {
         "XX001" | "XX002" => Kind::Damaged,
         // Our own tables are not there, or not as this version left them.
         "42P01" | "42703" | "3F000" => Kind::Damaged,
-        // A text with a NUL; a right that the user doesn't have.
-        "22021" | "42501" => Kind::Unfit,
+        // A right that the user doesn't have.
+        "42501" => Kind::Unfit,
+        // A value that no column can have, such as a text with a NUL, or that is larger than can be kept.
+        code if code.starts_with("22") || code.starts_with("54") => Kind::Unfit,
         _ => Kind::Unavailable,
     }
+}
+
+/// Whether a value that was asked for is none that its type has.
+pub(super) fn is_of_a_type(error: &SqlError) -> bool {
+    error.code().is_some_and(|code| code.code().starts_with("22"))
 }
 
 /// Whether a value was not what its column says.

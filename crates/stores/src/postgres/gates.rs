@@ -9,6 +9,7 @@ use super::apply::write_audit;
 use super::columns::without_nul;
 use super::errors::Fault;
 use super::limit;
+use super::line::Line;
 use super::rows::{get, number, text, time};
 use crate::encode::{from_text, to_text};
 
@@ -37,8 +38,8 @@ pub(super) async fn gates(db: &Client) -> Result<Vec<GateRecord>, Fault> {
     found.iter().map(gate).collect()
 }
 
-pub(super) async fn put_gate(db: &mut Client, change: &GateChange) -> Result<bool, Fault> {
-    let transaction = db.transaction().await?;
+pub(super) async fn put_gate(db: &mut Line<'_>, change: &GateChange) -> Result<bool, Fault> {
+    let transaction = db.begin().await?;
     let put = put(transaction.client(), change).await?;
     if let Some(audit) = change.audit.as_ref().filter(|_| put) {
         write_audit(transaction.client(), &[audit]).await?;

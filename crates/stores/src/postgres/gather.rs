@@ -11,7 +11,7 @@ use redeliver_engine::store::{Inserted, StoreError};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::{JoinHandle, yield_now};
 
-use super::connections::{Connections, ask};
+use super::connections::{Connections, transact};
 use super::insert;
 
 /// Statements under way at once: one gathers while the other one waits for the disk.
@@ -122,7 +122,7 @@ impl Writer {
 
     /// Says what became of all rows; nothing, if one of them is to blame that the others were not written.
     async fn write_together(&self, rows: &[&NewRow]) -> Result<Option<Vec<Inserted>>, StoreError> {
-        ask!(self, |db| async {
+        transact!(self, |db| async {
             match insert::insert_one(db, rows).await {
                 Err(fault) if fault.is_of_a_row() => Ok(None),
                 written => written.map(Some),
@@ -132,7 +132,7 @@ impl Writer {
 
     async fn write_alone(&self, rows: &[NewRow]) -> Result<Vec<Inserted>, StoreError> {
         let rows: Vec<&NewRow> = rows.iter().collect();
-        ask!(self, |db| insert::insert_one(db, &rows))
+        transact!(self, |db| insert::insert_one(db, &rows))
     }
 }
 

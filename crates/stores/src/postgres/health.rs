@@ -25,8 +25,8 @@ pub struct Health {
     pub tables: Vec<TableHealth>,
     /// Indexes that are missing, or that PostgreSQL doesn't use because they were never finished.
     pub missing_indexes: Vec<String>,
-    /// Whoever keeps dead rows from being cleared away for longest.
-    pub holder: Option<Holder>,
+    /// Whoever keeps dead rows from being cleared away, who looks furthest back first.
+    pub holders: Vec<Holder>,
     /// By how many milliseconds this machine's time of day is ahead of the database's.
     pub ahead_ms: i64,
 }
@@ -48,7 +48,7 @@ pub struct TableHealth {
     pub bytes: u64,
 }
 
-/// A session, a prepared transaction or a replication slot that still needs the past.
+/// A session, a prepared transaction, a replication slot or a standby that still needs the past.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// Who it is, as PostgreSQL names it.
@@ -109,12 +109,12 @@ async fn look(db: &Client, clock: &FollowedClock) -> Result<Health, Fault> {
     let found = db.query_typed(include_str!("sql/health_indexes.sql"), &[]).await?;
     let found: Vec<&str> = found.iter().map(|row| get(row, 0)).collect::<Result<_, _>>()?;
     let missing = migrate::indexes().into_iter().filter(|name| !found.contains(name));
-    let holder = db.query_typed_opt(include_str!("sql/health_holder.sql"), &[]).await?;
+    let holders = db.query_typed(include_str!("sql/health_holders.sql"), &[]).await?;
     Ok(Health {
         version: get::<&str>(&version, 0)?.to_owned(),
         tables: tables.iter().map(table).collect::<Result<_, _>>()?,
         missing_indexes: missing.map(str::to_owned).collect(),
-        holder: holder.as_ref().map(held_by).transpose()?,
+        holders: holders.iter().map(held_by).collect::<Result<_, _>>()?,
         ahead_ms,
     })
 }

@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::columns::{Contents, Messages, Untried};
 use super::errors::{Fault, own, own_or_unfit, store_error};
+use super::line::Line;
 use super::rows::{self, count, get, id, number, text};
 use super::{Durability, open, read};
 
@@ -42,24 +43,31 @@ pub async fn accept_in(
     accept.await.map_err(|fault| store_error("the caller's transaction", &fault))
 }
 
-pub(super) async fn insert(db: &mut Client, rows: &[NewRow]) -> Result<Vec<Inserted>, Fault> {
+pub(super) async fn insert(db: &mut Line<'_>, rows: &[NewRow]) -> Result<Vec<Inserted>, Fault> {
     let all: Vec<&NewRow> = rows.iter().collect();
     if rows.iter().all(takes_one_statement) {
         return insert_one(db, &all).await;
     }
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     let answers = insert_all(transaction.client(), &all, How::Carefully).await?;
     transaction.commit().await?;
     Ok(answers)
 }
 
 /// Keeps rows that take one statement, which is a transaction by itself.
-pub(super) async fn insert_one(db: &Client, rows: &[&NewRow]) -> Result<Vec<Inserted>, Fault> {
-    match insert_all(db, rows, How::quickest_for(rows)).await {
+pub(super) async fn insert_one(db: &mut Line<'_>, rows: &[&NewRow]) -> Result<Vec<Inserted>, Fault> {
+    match insert_one_by(db, rows, How::quickest_for(rows)).await {
         // Said again, because an answer was lost: rare enough to begin anew.
-        Err(fault) if is_there_already(&fault) => insert_all(db, rows, How::Carefully).await,
+        Err(fault) if is_there_already(&fault) => insert_one_by(db, rows, How::Carefully).await,
         inserted => inserted,
     }
+}
+
+async fn insert_one_by(db: &mut Line<'_>, rows: &[&NewRow], how: How) -> Result<Vec<Inserted>, Fault> {
+    let db = db.lone().await?;
+    let answers = insert_all(&db, rows, how).await?;
+    db.finish().await?;
+    Ok(answers)
 }
 
 /// Whether rows that were taken for new ones are not. A transaction that they were in is then at its end.

@@ -17,6 +17,9 @@ mod gather;
 mod health;
 mod insert;
 mod instances;
+#[cfg(test)]
+mod limits;
+mod line;
 mod list;
 mod migrate;
 mod news;
@@ -26,6 +29,7 @@ mod partitions;
 #[cfg(test)]
 mod plans;
 mod prune;
+mod quotas;
 mod read;
 mod rows;
 mod suppressions;
@@ -50,12 +54,13 @@ use redeliver_engine::store::{
 };
 use tokio_postgres::Client;
 
-use connections::{Connections, ask};
+use connections::{Connections, ask, transact};
 pub use errors::OpenError;
 use errors::{Fault, open_error};
 use gather::Gather;
 pub use health::{Health, Holder, ORPHANS_COUNTED_MAX, Orphans, TableHealth};
 pub use insert::accept_in;
+use line::Line;
 use news::News;
 use open::Address;
 pub use open::{Durability, OpenOptions};
@@ -91,8 +96,7 @@ impl Postgres {
         clock: Arc<FollowedClock>,
         direct: Address,
     ) -> Result<Self, OpenError> {
-        let pooled = Address::read(url, &options)?;
-        let pooled = if takes_limits(&pooled, &options).await? { pooled.limited(&options) } else { pooled };
+        let pooled = Address::read(url, &options)?.limited(&options).await?;
         let connections = Connections::new(&pooled, &options, clock.clone())
             .map_err(|fault| open_error(&pooled.place, &fault))?;
         let connections = Arc::new(connections);
@@ -160,27 +164,12 @@ async fn make_ready_on(
     open::check_durability(db, options.durability).await?;
     let steps = migrate::migrate(db).await?;
     instances::set_clock(db, clock).await?;
-    if let Err(fault) = partitions::keep_days(db, clock.now(), Timestamp::default()).await {
+    let mut line = Line::new(db, None);
+    if let Err(fault) = partitions::keep_days(&mut line, clock.now(), Timestamp::default()).await {
         // Rows of a day without a table are kept all the same.
         tracing::warn!(error = %fault, "cannot make the days of history");
     }
     Ok(steps)
-}
-
-/// Whether the settings that limit a session get through: a pooler may turn away whoever brings any.
-async fn takes_limits(pooled: &Address, options: &OpenOptions) -> Result<bool, OpenError> {
-    const UNKNOWN_SETTING: &str = "08P01";
-    match pooled.clone().limited(options).connect().await {
-        Ok((_, driven)) => {
-            driven.abort();
-            Ok(true)
-        }
-        Err(Fault::Sql(error)) if error.code().is_some_and(|code| code.code() == UNKNOWN_SETTING) => {
-            tracing::debug!("the pooler takes no settings: only this side keeps to the time limits");
-            Ok(false)
-        }
-        Err(fault) => Err(open_error(&pooled.place, &fault)),
-    }
 }
 
 /// A count as PostgreSQL takes it.
@@ -193,7 +182,7 @@ impl Store for Postgres {
     async fn insert(&self, rows: Vec<NewRow>) -> Result<Vec<Inserted>, StoreError> {
         let answers = match gather::takes(&rows) {
             true => self.gather.insert(rows).await?,
-            false => ask!(self, |db| insert::insert(db, &rows))?,
+            false => transact!(self, |db| insert::insert(db, &rows))?,
         };
         if answers.contains(&Inserted::New) {
             self.news.ring();
@@ -214,7 +203,7 @@ impl Store for Postgres {
     }
 
     async fn apply(&self, changes: Vec<Change>) -> Result<Vec<Applied>, StoreError> {
-        let answers = ask!(self, |db| apply::apply(db, &changes))?;
+        let answers = transact!(self, |db| apply::apply(db, &changes))?;
         // What people do is not waited for; what workers write is due later, and found then.
         if changes.iter().any(|change| change.audit.is_some() || change.spawn.is_some()) {
             self.news.ring();
@@ -260,7 +249,7 @@ impl Store for Postgres {
     }
 
     async fn put_gate(&self, change: GateChange) -> Result<bool, StoreError> {
-        let put = ask!(self, |db| gates::put_gate(db, &change))?;
+        let put = transact!(self, |db| gates::put_gate(db, &change))?;
         if put {
             self.news.ring();
         }
@@ -268,7 +257,7 @@ impl Store for Postgres {
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError> {
-        ask!(self, |db| prune::prune(db, &request, &self.last_look))
+        transact!(self, |db| prune::prune(db, &request, &self.last_look))
     }
 
     async fn beat(
@@ -321,7 +310,7 @@ impl Store for Postgres {
     }
 
     async fn put_bulk(&self, bulk: Bulk, audit: Option<Audit>) -> Result<bool, StoreError> {
-        ask!(self, |db| bulk::put(db, &bulk, audit.as_ref()))
+        transact!(self, |db| bulk::put(db, &bulk, audit.as_ref()))
     }
 
     async fn bulk(&self, id: Arc<str>) -> Result<Option<Bulk>, StoreError> {

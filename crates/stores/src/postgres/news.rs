@@ -110,10 +110,14 @@ async fn ring(connections: Arc<Connections>, rung: Arc<Notify>, heard: Arc<Heard
         rung.notified().await;
         // Where it doesn't work, the others find out by looking.
         if let Ok(mut held) = connections.hold().await
-            && let Some((db, call)) = held.parts()
+            && let Some((mut line, call)) = held.parts()
         {
             let params = [(&heard.name as _, Type::TEXT)];
-            let word = async { Ok(db.query_typed(include_str!("sql/ring.sql"), &params).await?) };
+            let word = async {
+                let db = line.lone().await?;
+                db.query_typed(include_str!("sql/ring.sql"), &params).await?;
+                db.finish().await
+            };
             if call.within(word).await.is_ok() {
                 heard.unheard.fetch_add(1, Ordering::Relaxed);
             }

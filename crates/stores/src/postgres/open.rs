@@ -7,7 +7,7 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::errors::{Fault, OpenError};
+use super::errors::{Fault, OpenError, open_error};
 use super::rows::get;
 use super::tls::{self, Check};
 
@@ -63,6 +63,8 @@ pub(super) struct Address {
     pub(super) tls: MakeRustlsConnect,
     /// Hosts and name, without anything secret.
     pub(super) place: String,
+    /// What each transaction has to say, because the connection could not bring it along.
+    pub(super) limits: Option<String>,
 }
 
 impl Address {
@@ -84,22 +86,42 @@ impl Address {
         let place = place(&config);
         let bad = |why: String| OpenError::BadAddress { why };
         let tls = tls::connector(check, root.as_deref()).map_err(bad)?;
-        Ok(Self { config, tls, place })
+        Ok(Self { config, tls, place, limits: None })
     }
 
-    /// Has the database itself keep to the limits.
-    pub(super) fn limited(mut self, options: &OpenOptions) -> Self {
-        let mut settings = self.config.get_options().unwrap_or_default().to_owned();
-        for (name, span) in [
-            ("statement_timeout", options.statement_timeout),
-            ("lock_timeout", options.lock_timeout),
-            ("idle_in_transaction_session_timeout", options.idle_in_transaction_timeout),
-        ] {
-            settings.push_str(&format!(" -c {name}={}", span.as_millis()));
+    /// Has the database itself keep to the limits: each connection brings them along, or, where a pooler turns away
+    /// whoever brings any or drops them, each transaction says them.
+    pub(super) async fn limited(self, options: &OpenOptions) -> Result<Self, OpenError> {
+        let bringing = self.clone().bringing(options);
+        let taken = bringing.are_settings_taken(options).await;
+        if taken.map_err(|fault| open_error(&self.place, &fault))? {
+            return Ok(bringing);
         }
-        // Statements are short: translating them costs more than it saves.
-        settings.push_str(" -c jit=off");
-        self.config.options(settings.trim());
+        tracing::debug!("the pooler takes no settings: each transaction says its limits");
+        let said = settings(options).map(|(name, value)| format!("SET LOCAL {name} = {value}"));
+        Ok(Self { limits: Some(said.join("; ")), ..self })
+    }
+
+    /// Whether a connection has the settings that it brought.
+    async fn are_settings_taken(&self, options: &OpenOptions) -> Result<bool, Fault> {
+        const UNKNOWN_SETTING: &str = "08P01";
+        let (db, driven) = match self.connect().await {
+            Err(Fault::Sql(error)) if error.code().is_some_and(|code| code.code() == UNKNOWN_SETTING) => {
+                return Ok(false);
+            }
+            connected => connected?,
+        };
+        let found = db.query_typed_one(include_str!("sql/limit.sql"), &[]).await;
+        driven.abort();
+        Ok(i128::from(get::<i64>(&found?, 0)?) == options.idle_in_transaction_timeout.as_millis() as i128)
+    }
+
+    fn bringing(mut self, options: &OpenOptions) -> Self {
+        let mut words = self.config.get_options().unwrap_or_default().to_owned();
+        for (name, value) in settings(options) {
+            words.push_str(&format!(" -c {name}={value}"));
+        }
+        self.config.options(words.trim());
         self
     }
 
@@ -113,6 +135,18 @@ impl Address {
         });
         Ok((client, driven))
     }
+}
+
+/// What the database is asked to keep to. Spans are in milliseconds, as it takes them.
+fn settings(options: &OpenOptions) -> [(&'static str, String); 4] {
+    let ms = |span: Duration| span.as_millis().to_string();
+    [
+        ("statement_timeout", ms(options.statement_timeout)),
+        ("lock_timeout", ms(options.lock_timeout)),
+        ("idle_in_transaction_session_timeout", ms(options.idle_in_transaction_timeout)),
+        // Statements are short: translating them costs more than it saves.
+        ("jit", "off".to_owned()),
+    ]
 }
 
 /// Turns away a connection whose commits a power cut could undo, unless that is what was asked for.

@@ -8,6 +8,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::errors::Fault;
+use super::line::Line;
 use super::rows::get;
 
 const DAY_MS: i64 = 86_400_000;
@@ -19,8 +20,10 @@ const DAYS_AHEAD: i64 = 3;
 const TAKEN_ALONG_MAX: i64 = 1_000;
 
 /// Makes the tables of the days to come, and drops the oldest one before `before` if it is no longer needed.
-pub(super) async fn keep_days(db: &mut Client, now: Timestamp, before: Timestamp) -> Result<(), Fault> {
-    let there = days(db).await?;
+pub(super) async fn keep_days(db: &mut Line<'_>, now: Timestamp, before: Timestamp) -> Result<(), Fault> {
+    let asked = db.lone().await?;
+    let there = days(&asked).await?;
+    asked.finish().await?;
     let today = now.as_ms().div_euclid(DAY_MS);
     for day in (today..today + DAYS_AHEAD).filter(|day| !there.contains(day)) {
         add(db, day).await?;
@@ -39,8 +42,8 @@ pub(super) async fn days(db: &Client) -> Result<Vec<i64>, Fault> {
     Ok(names.into_iter().filter_map(|name| name.rsplit('_').next()?.parse().ok()).collect())
 }
 
-async fn add(db: &mut Client, day: i64) -> Result<(), Fault> {
-    let transaction = db.transaction().await?;
+async fn add(db: &mut Line<'_>, day: i64) -> Result<(), Fault> {
+    let transaction = db.begin().await?;
     if alone(transaction.client()).await? && !days(transaction.client()).await?.contains(&day) {
         let (from, to) = (day * DAY_MS, (day + 1) * DAY_MS);
         let params = [(&from as _, Type::INT8), (&to as _, Type::INT8)];
@@ -60,9 +63,9 @@ async fn add(db: &mut Client, day: i64) -> Result<(), Fault> {
     Ok(())
 }
 
-async fn remove(db: &mut Client, day: i64) -> Result<(), Fault> {
+async fn remove(db: &mut Line<'_>, day: i64) -> Result<(), Fault> {
     let fill = |sql: &str| sql.replace("{day}", &day.to_string());
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     if alone(transaction.client()).await? && days(transaction.client()).await?.contains(&day) {
         let params = [(&(TAKEN_ALONG_MAX + 1) as _, Type::INT8)];
         let wanted =

@@ -7,7 +7,9 @@ use redeliver_engine::store::PruneRequest;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
+use super::columns::Param;
 use super::errors::Fault;
+use super::line::Line;
 use super::rows::get;
 use super::{limit, partitions};
 
@@ -30,12 +32,18 @@ impl LastLook {
     }
 }
 
-pub(super) async fn prune(db: &mut Client, request: &PruneRequest, last: &LastLook) -> Result<usize, Fault> {
-    let gone = prune_messages(db, request).await?;
+pub(super) async fn prune(
+    db: &mut Line<'_>,
+    request: &PruneRequest,
+    last: &LastLook,
+) -> Result<usize, Fault> {
+    let lone = db.lone().await?;
+    let gone = prune_messages(&lone, request).await?;
+    lone.finish().await?;
     let params = [(&request.now.as_ms() as _, Type::INT8), (&limit(request.limit) as _, Type::INT8)];
-    db.execute_typed(include_str!("sql/prune_keys.sql"), &params).await?;
+    say(db, include_str!("sql/prune_keys.sql"), &params).await?;
     let params = [(&TALLIES_MANY as _, Type::INT8), (&TALLIES_FOLDED_MAX as _, Type::INT8)];
-    db.execute_typed(include_str!("sql/fold_tallies.sql"), &params).await?;
+    say(db, include_str!("sql/fold_tallies.sql"), &params).await?;
     if last.is_due(request.now)
         && let Err(fault) = partitions::keep_days(db, request.now, request.before).await
     {
@@ -43,6 +51,12 @@ pub(super) async fn prune(db: &mut Client, request: &PruneRequest, last: &LastLo
         tracing::warn!(error = %fault, "cannot look after the days of history");
     }
     Ok(gone)
+}
+
+async fn say(db: &mut Line<'_>, sql: &str, params: &[Param<'_>]) -> Result<(), Fault> {
+    let db = db.lone().await?;
+    db.execute_typed(sql, params).await?;
+    db.finish().await
 }
 
 async fn prune_messages(db: &Client, request: &PruneRequest) -> Result<usize, Fault> {

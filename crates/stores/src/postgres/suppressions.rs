@@ -10,10 +10,11 @@ use super::apply::write_audit;
 use super::campaigns::is_text;
 use super::errors::Fault;
 use super::limit;
+use super::line::Line;
 use super::rows::{get, text, time};
 
 pub(super) async fn suppress(
-    db: &mut Client,
+    db: &mut Line<'_>,
     workspace: &str,
     addresses: &[Suppression],
     at: Timestamp,
@@ -27,7 +28,7 @@ pub(super) async fn suppress(
         (&reasons as _, Type::TEXT_ARRAY),
         (&at.as_ms() as _, Type::INT8),
     ];
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     let new = transaction.execute_typed(include_str!("sql/suppress.sql"), &params).await?;
     if let Some(audit) = audit {
         write_audit(transaction.client(), &[audit]).await?;
@@ -37,7 +38,7 @@ pub(super) async fn suppress(
 }
 
 pub(super) async fn unsuppress(
-    db: &mut Client,
+    db: &mut Line<'_>,
     workspace: &str,
     address: &str,
     audit: &Audit,
@@ -46,7 +47,7 @@ pub(super) async fn unsuppress(
         return Ok(false);
     }
     let params = [(&workspace as _, Type::TEXT), (&address as _, Type::TEXT)];
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     let was_there = transaction.execute_typed(include_str!("sql/unsuppress.sql"), &params).await? == 1;
     if was_there {
         write_audit(transaction.client(), &[audit]).await?;

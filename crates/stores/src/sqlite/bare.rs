@@ -11,7 +11,7 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, params};
 
 use super::errors::{Fault, OpenError, open_error, own, store_error};
-use super::rows::bind_message;
+use super::rows::bind_new;
 use super::{OpenOptions, calls, limit, open};
 
 /// A bare connection to a store of its own.
@@ -33,12 +33,12 @@ impl Bare {
     /// Inserts rows in one transaction.
     pub fn insert(&self, rows: &[NewRow]) -> Result<(), StoreError> {
         self.commit(|db| {
-            let mut message = db.prepare_cached(include_str!("sql/insert_message.sql"))?;
+            let mut message = db.prepare_cached(include_str!("sql/insert_new.sql"))?;
             let mut content = db.prepare_cached(include_str!("sql/insert_content.sql"))?;
             for row in rows {
                 let ContentSource::Given(given) = &row.content else { continue };
                 let Some(id) = own(&row.message.id) else { continue };
-                bind_message(&mut message, id, &row.message)?;
+                bind_new(&mut message, id, &row.message)?;
                 message.raw_execute()?;
                 content.execute(params![id, given.target.as_deref(), Null, Null, Null, &*given.bytes])?;
             }

@@ -7,7 +7,7 @@ use redeliver_core::quota::{CounterKey, Whose};
 use redeliver_core::{Name, Timestamp};
 use redeliver_engine::campaigns::{
     CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, ProspectRecord,
-    ReserveRequest, Reserved, Suppression, Unfinished, Used, WorkspaceRecord,
+    ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use redeliver_engine::store::{Inserted, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -15,6 +15,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::apply::write_audit;
 use super::errors::Fault;
 use super::insert::insert;
+use super::quotas::{give_back, reserve, room};
 use super::rows::{id, number, text, time, time_if_any};
 use super::suppressions::{suppress, suppressed, suppressions, unsuppress};
 use super::{Runs, SqliteOn, limit, read};
@@ -63,6 +64,11 @@ impl<R: Runs> Campaigns for SqliteOn<R> {
         self.runs.write(prospects.len(), move |db| enrol(db, &campaign, &prospects)).await
     }
 
+    async fn correct(&self, campaign: &str, prospect: Prospect) -> Result<bool, StoreError> {
+        let campaign = campaign.to_owned();
+        self.runs.write(1, move |db| correct(db, &campaign, &prospect)).await
+    }
+
     async fn prospects(
         &self,
         campaign: &str,
@@ -100,6 +106,10 @@ impl<R: Runs> Campaigns for SqliteOn<R> {
 
     async fn reserve(&self, request: ReserveRequest) -> Result<Reserved, StoreError> {
         self.runs.write(1, move |db| reserve(db, &request)).await
+    }
+
+    async fn room(&self, request: ReserveRequest) -> Result<Room, StoreError> {
+        self.runs.read(move |db| room(db, &request)).await
     }
 
     async fn give_back(&self, keys: Vec<CounterKey>) -> Result<(), StoreError> {
@@ -257,6 +267,11 @@ fn prospects(
     Ok(records)
 }
 
+fn correct(db: &Connection, campaign: &str, prospect: &Prospect) -> Result<bool, Fault> {
+    let mut update = db.prepare_cached(include_str!("sql/correct.sql"))?;
+    Ok(update.execute([campaign, &prospect.id, &to_text("prospect", prospect)?])? == 1)
+}
+
 fn stop_prospect(
     db: &Connection,
     [campaign, prospect, reason]: [&str; 3],
@@ -275,6 +290,7 @@ fn dossier(db: &Connection, campaign: &str, id: &str) -> Result<Option<Dossier>,
     let mut found = get.query([campaign, id])?;
     let Some(row) = found.next()? else { return Ok(None) };
     Ok(Some(Dossier {
+        workspace: text(row, 5)?.unwrap_or_default(),
         prospect: prospect(row)?,
         state: campaign_state(&text(row, 3)?.unwrap_or_default())?,
         settings_version: row.get::<_, Option<i64>>(4)?.unwrap_or(0) as u64,
@@ -303,43 +319,6 @@ fn by_key(db: &Connection, workspace: &str, key: &str) -> Result<Option<Keyed>, 
     let Some(row) = found.next()? else { return Ok(None) };
     let id = id(row, 0)?;
     Ok(Some(Keyed { message: read::get(db, &id)?, id }))
-}
-
-fn reserve(db: &Connection, request: &ReserveRequest) -> Result<Reserved, Fault> {
-    let mut get = db.prepare_cached(include_str!("sql/free_at.sql"))?;
-    let sender = params![&*request.workspace, &*request.sender];
-    let free_at = get.query_row(sender, |row| row.get::<_, i64>(0)).optional()?;
-    if let Some(free_at) = free_at.filter(|free_at| *free_at > request.now.as_ms()) {
-        return Ok(Reserved::Busy(Timestamp::from_ms(free_at)));
-    }
-    let mut count = db.prepare_cached(include_str!("sql/quota.sql"))?;
-    for (index, allowance) in request.allowances.iter().enumerate() {
-        let key = &allowance.key;
-        let ((period, newest), (_, oldest)) = (key.bucket.number(), key.bucket.oldest().number());
-        let row = params![&*key.workspace, key.whose as u8, &*key.name, period, oldest, newest];
-        let (used, before): (i64, u32) = count.query_row(row, |row| Ok((row.get(0)?, row.get(1)?)))?;
-        if !allowance.admits(used as u64, before) {
-            return Ok(Reserved::Full(index));
-        }
-    }
-    let mut put = db.prepare_cached(include_str!("sql/put_quota.sql"))?;
-    for allowance in &request.allowances {
-        let key = &allowance.key;
-        let (period, newest) = key.bucket.number();
-        put.execute(params![&*key.workspace, key.whose as u8, &*key.name, period, newest, 1])?;
-    }
-    let mut free = db.prepare_cached(include_str!("sql/put_free_at.sql"))?;
-    free.execute(params![&*request.workspace, &*request.sender, request.free_at.as_ms()])?;
-    Ok(Reserved::Yes)
-}
-
-fn give_back(db: &Connection, keys: &[CounterKey]) -> Result<(), Fault> {
-    let mut update = db.prepare_cached(include_str!("sql/give_back_quota.sql"))?;
-    for key in keys {
-        let (period, newest) = key.bucket.number();
-        update.execute(params![&*key.workspace, key.whose as u8, &*key.name, period, newest])?;
-    }
-    Ok(())
 }
 
 fn sent_by(db: &Connection, workspace: &str, campaign: &str) -> Result<Vec<(i64, u64)>, Fault> {

@@ -13,8 +13,9 @@ use rusqlite::{CachedStatement, Connection, Transaction, params};
 use super::Durability;
 use super::errors::{Fault, own, store_error};
 use super::read;
-use super::rows::{bind_message, id, number};
+use super::rows::{bind_message, bind_new, id, number};
 use crate::encode::{attributes_to_text, headers_to_bytes};
+use crate::standing::is_untouched;
 
 /// Keeps new messages inside the caller's own transaction: they are accepted if and when it commits.
 ///
@@ -53,6 +54,7 @@ pub(super) fn insert(db: &Connection, rows: &[NewRow]) -> Result<Vec<Inserted>, 
 struct Writing<'a> {
     db: &'a Connection,
     key: CachedStatement<'a>,
+    new: CachedStatement<'a>,
     message: CachedStatement<'a>,
     content: CachedStatement<'a>,
 }
@@ -62,6 +64,7 @@ impl<'a> Writing<'a> {
         Ok(Self {
             db,
             key: db.prepare_cached(include_str!("sql/insert_key.sql"))?,
+            new: db.prepare_cached(include_str!("sql/insert_new.sql"))?,
             message: db.prepare_cached(include_str!("sql/insert_message.sql"))?,
             content: db.prepare_cached(include_str!("sql/insert_content.sql"))?,
         })
@@ -87,8 +90,7 @@ impl<'a> Writing<'a> {
                 (false, _) => return Ok(Inserted::Known(Box::new(known))),
             }
         }
-        bind_message(&mut self.message, id, message)?;
-        if self.message.raw_execute()? == 0 {
+        if !self.put_message(message, id)? {
             return Ok(Inserted::New);
         }
         let content = content_of(self.db, &row.content)?;
@@ -98,6 +100,21 @@ impl<'a> Writing<'a> {
             self.insert(spawn)?;
         }
         Ok(Inserted::New)
+    }
+
+    /// Writes the row; not if it is there already.
+    fn put_message(&mut self, message: &Message, id: &[u8; 16]) -> Result<bool, Fault> {
+        let written = match is_untouched(message) {
+            true => {
+                bind_new(&mut self.new, id, message)?;
+                self.new.raw_execute()?
+            }
+            false => {
+                bind_message(&mut self.message, id, message)?;
+                self.message.raw_execute()?
+            }
+        };
+        Ok(written == 1)
     }
 
     fn put_key(

@@ -26,6 +26,7 @@ mod open;
 #[cfg(test)]
 mod plans;
 mod prune;
+mod quotas;
 mod read;
 mod reader;
 mod rows;

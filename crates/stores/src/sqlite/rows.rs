@@ -90,6 +90,31 @@ pub(super) fn bind_message(
         &recipients,
         &message.is_dead_letter,
     ];
+    bind(statement, columns)
+}
+
+/// Gives `?1` to `?13` of `insert_new` what a message brings that waits as it came.
+pub(super) fn bind_new(statement: &mut Statement<'_>, id: &[u8; 16], message: &Message) -> Result<(), Fault> {
+    let last_error = message.last_error.as_ref().map(failure_to_text).transpose()?;
+    let columns: [&dyn ToSql; 13] = [
+        id,
+        &&*message.workspace,
+        &&*message.route,
+        &(message.lane as u8),
+        &message.due_at.as_ms(),
+        &message.attempts,
+        &message.key.as_deref(),
+        &message.scheduled_for.as_ms(),
+        &message.created_at.as_ms(),
+        &message.expires_at.map(Timestamp::as_ms),
+        &message.attempts_before,
+        &message.max_attempts,
+        &last_error,
+    ];
+    bind(statement, columns)
+}
+
+fn bind<const N: usize>(statement: &mut Statement<'_>, columns: [&dyn ToSql; N]) -> Result<(), Fault> {
     for (column, number) in columns.into_iter().zip(1..) {
         statement.raw_bind_parameter(number, column)?;
     }

@@ -23,7 +23,7 @@ use crate::adopted::{Due, Judged, Page, Rewrite, Row, Rows, Which};
 use crate::mapping::Mapping;
 use crate::notes::{Note, Notes};
 pub use beside::Beside;
-use standing::{Hold, changed, content, fence, letter, message, message_id, micros, shows};
+use standing::{Hold, Ids, changed, content, fence, letter, message, message_id, micros, shows};
 use tick::{Tallies, Tick};
 
 /// One application's table, and what is remembered beside it.
@@ -58,6 +58,14 @@ impl TableStore {
     /// What the table is called, and what is in it.
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
+    }
+
+    fn ids(&self) -> Ids {
+        if self.rows.has_number_ids() { Ids::Numbers } else { Ids::Texts }
+    }
+
+    fn content_of(&self, row: &Row) -> Content {
+        content(&self.mapping, self.ids(), row)
     }
 
     /// The row's own id, if this is one of this table.
@@ -99,7 +107,7 @@ impl TableStore {
         }
         let messages = self.messages(&rows).await?;
         let claimed = rows.iter().zip(messages);
-        let claimed = claimed.filter_map(|(row, message)| Some((message?, content(&self.mapping, row))));
+        let claimed = claimed.filter_map(|(row, message)| Some((message?, self.content_of(row))));
         Ok(Claims { claimed: claimed.collect(), next_due_at })
     }
 
@@ -238,9 +246,8 @@ impl TableStore {
         for change in leaving {
             let Some(row) = self.row_id(&change.message.id).and_then(|id| rows.get(id)) else { continue };
             let is_mine = fence(&self.mapping, row, lock(&self.holds).get(&row.id)) == change.expected_fence;
-            if !is_mine || changed(&self.mapping, row, change).is_err() {
-                continue;
-            }
+            let next = changed(&self.mapping, row, change).ok().filter(|_| is_mine);
+            let Some(next) = next else { continue };
             let id = change.message.id.to_string();
             let mut note = notes.remove(&id).unwrap_or_default();
             let after = &change.message;
@@ -256,7 +263,7 @@ impl TableStore {
             }
             kept.push((id, note));
             deeds.extend(change.audit.clone());
-            letters.extend(change.spawn.as_deref().map(|spawn| self.letter(spawn, row, change)));
+            letters.extend(change.spawn.as_deref().map(|spawn| self.letter(spawn, &next, change)));
         }
         if !letters.is_empty() {
             self.own.insert(letters).await?;
@@ -273,7 +280,7 @@ impl TableStore {
             ContentSource::CopyOf { attributes, .. } => attributes.clone(),
             ContentSource::Given(content) => content.attributes.clone(),
         };
-        let content = letter(&self.mapping, row, change, attributes);
+        let content = letter(&self.mapping, self.ids(), row, change, attributes);
         NewRow { content: ContentSource::Given(Arc::new(content)), ..spawn.clone() }
     }
 
@@ -313,7 +320,7 @@ impl TableStore {
     }
 
     async fn content(&self, id: &MessageId) -> Result<Option<Content>, StoreError> {
-        Ok(self.one(id).await?.map(|row| content(&self.mapping, &row)))
+        Ok(self.one(id).await?.map(|row| self.content_of(&row)))
     }
 
     async fn attempts(&self, id: &MessageId) -> Result<Vec<AttemptRecord>, StoreError> {

@@ -97,19 +97,27 @@ pub(super) fn message(
     })
 }
 
-/// What a row carries: which mail it is, and nothing of the mail.
-pub(super) fn content(mapping: &Mapping, row: &Row) -> Content {
-    of_json(&Value::Object(named(mapping, row)))
+/// What ids of rows are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ids {
+    Numbers,
+    Texts,
 }
 
-/// What the word of a row's death carries.
+/// What a row carries: which mail it is, and nothing of the mail.
+pub(super) fn content(mapping: &Mapping, ids: Ids, row: &Row) -> Content {
+    of_json(&Value::Object(named(mapping, ids, row)))
+}
+
+/// What the word of a row's death carries: the row as the death leaves it.
 pub(super) fn letter(
     mapping: &Mapping,
+    ids: Ids,
     row: &Row,
     change: &Change,
     attributes: BTreeMap<String, String>,
 ) -> Content {
-    let mut said = named(mapping, row);
+    let mut said = named(mapping, ids, row);
     let c = &mapping.columns;
     if let State::Dead { reason, .. } = &change.message.state {
         let name = c.dead_reason.clone().unwrap_or_else(|| "DeadReason".to_owned());
@@ -122,8 +130,11 @@ pub(super) fn letter(
     Content { attributes, ..of_json(&Value::Object(said)) }
 }
 
-fn named(mapping: &Mapping, row: &Row) -> serde_json::Map<String, Value> {
-    let id = row.id.parse::<i64>().map_or_else(|_| json!(row.id), |number| json!(number));
+fn named(mapping: &Mapping, ids: Ids, row: &Row) -> serde_json::Map<String, Value> {
+    let id = match (ids, row.id.parse::<i64>()) {
+        (Ids::Numbers, Ok(number)) => json!(number),
+        (Ids::Numbers, Err(_)) | (Ids::Texts, _) => json!(row.id),
+    };
     let mut said = serde_json::Map::new();
     said.insert(mapping.columns.id.clone(), id);
     if let Some(name) = &mapping.columns.key {

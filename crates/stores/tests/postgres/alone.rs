@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redeliver_conformance::make::{at, failed_record, id, keyed, message, request, row};
 use redeliver_engine::store::{Inserted, PruneRequest, Store, StoreError};
+use redeliver_servers::pgbouncer::PgBouncer;
 use redeliver_servers::postgres::PostgresServer;
 use redeliver_stores::Postgres;
 use redeliver_stores::postgres::{Durability, OpenError, OpenOptions, accept_in};
@@ -23,6 +24,15 @@ async fn open(url: &str) -> Postgres {
     Postgres::open(url, OpenOptions::default()).await.unwrap()
 }
 
+/// Opens a store that isn't there yet eight times at once.
+async fn open_many_at_once(url: &str) {
+    let open = |url: String| async move { Postgres::open(&url, OpenOptions::default()).await.map(drop) };
+    let starts: Vec<_> = (0..8).map(|_| tokio::spawn(open(url.to_owned()))).collect();
+    for start in starts {
+        start.await.unwrap().unwrap();
+    }
+}
+
 /// Asks until the answer is yes.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let asking = async {
@@ -37,17 +47,30 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 fn many_that_start_at_once_make_the_tables_once() {
     let database = PostgresServer::shared().database();
     run(async {
-        let url = database.url();
-        let starts: Vec<_> = (0..8)
-            .map(|_| {
-                let url = url.clone();
-                tokio::spawn(async move { Postgres::open(&url, OpenOptions::default()).await.map(drop) })
-            })
-            .collect();
-        for start in starts {
-            start.await.unwrap().unwrap();
-        }
+        open_many_at_once(&database.url()).await;
         assert_eq!(database.say("SELECT count(*) FROM redeliver.redeliver_migrations"), "8");
+    });
+}
+
+#[test]
+fn behind_a_pooler_alone_the_tables_are_made_once_and_instances_find_what_others_accept_by_looking() {
+    let database = PostgresServer::shared().database();
+    let pooler = PgBouncer::start(PostgresServer::shared());
+    run(async {
+        let url = pooler.url(&database);
+        open_many_at_once(&url).await;
+        assert_eq!(database.say("SELECT count(*) FROM redeliver.redeliver_migrations"), "8");
+        let (ann, bob) = (open(&url).await, open(&url).await);
+        ann.insert(vec![row(message(1))]).await.unwrap();
+        assert_eq!(bob.claim(request()).await.unwrap().claimed.len(), 1);
+        // Her own words don't come back to her, so that she hears nobody's: she is told to look, once in a while.
+        let mut n = 1;
+        let looks = async || {
+            n += 1;
+            ann.insert(vec![row(message(n))]).await.unwrap();
+            ann.changed_outside().await.unwrap()
+        };
+        until("ann is told to look", looks).await;
     });
 }
 

@@ -74,6 +74,13 @@ mod by_itself {
         use super::*;
         redeliver_conformance::campaign_tests!(InDatabase::on(PostgresServer::shared()).await);
     }
+
+    #[test]
+    fn it_really_is_an_older_version_than_18_and_none_before_15() {
+        let version = PostgresServer::shared().say("postgres", "SHOW server_version_num");
+        let major = version.parse::<u32>().unwrap() / 10_000;
+        assert!((15..18).contains(&major), "{version}");
+    }
 }
 
 mod behind_a_pooler {

@@ -9,6 +9,7 @@ use redeliver_servers::free_port;
 use redeliver_servers::postgres::PostgresServer;
 use redeliver_stores::Postgres;
 use redeliver_stores::postgres::OpenOptions;
+use tokio_postgres::NoTls;
 
 use crate::alone::{run, until};
 
@@ -70,6 +71,32 @@ fn an_encrypted_way_is_checked_as_sslmode_says() {
         until("nobody is there any more", async || !encrypted()).await;
         let _plain = opens(url("127.0.0.1", "disable")).await.unwrap();
         assert!(!encrypted(), "it was to be plain");
+    });
+}
+
+#[test]
+fn a_standby_that_needs_the_past_is_seen_to_hold_back_vacuum_by_its_slot_or_by_itself() {
+    let primary = PostgresServer::start();
+    let standby = primary.standby(free_port());
+    let set = |setting: &str| {
+        standby.say("postgres", &format!("ALTER SYSTEM SET {setting}"));
+        standby.say("postgres", "SELECT pg_reload_conf()");
+    };
+    run(async {
+        let store = Postgres::open(&primary.url("postgres"), OpenOptions::default()).await.unwrap();
+        let holds = async |who: &str| {
+            let holders = store.health().await.unwrap().holders;
+            holders.iter().any(|holder| holder.who.starts_with(who) && holder.since.is_none())
+        };
+        set("wal_receiver_status_interval = '1s'");
+        set("hot_standby_feedback = on");
+        // A session of its own does not hide it.
+        let (session, connection) = tokio_postgres::connect(&primary.url("postgres"), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        session.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+        until("its slot holds it back", async || holds("replication slot standby_").await).await;
+        set("primary_slot_name = ''");
+        until("it holds it back itself", async || holds("standby walreceiver at").await).await;
     });
 }
 

@@ -39,6 +39,7 @@ on_both! {
     a_lost_publishing_goes_again_under_the_same_attempt_id_and_says_so
     a_publishing_that_failed_leaves_the_row_failed_and_counts_nothing
     used_up_rows_are_found_and_die_with_their_error_kept
+    the_word_of_a_death_has_the_error_that_the_row_died_of
     a_failed_row_without_a_time_is_given_one
     a_persons_retry_starts_the_row_over_as_the_document_says
     a_dismissal_needs_a_word_for_it
@@ -187,6 +188,19 @@ mod stories {
         assert_eq!(said["DeadReason"], "MaxAttemptsExceeded");
         assert_eq!((&said["EmailId"], &said["MessageKey"]), (&ONE.into(), &"k".into()));
         assert_eq!((&said["LastError"], &said["AttemptCount"]), (&"550 nobody".into(), &3.into()));
+    }
+
+    pub(super) async fn the_word_of_a_death_has_the_error_that_the_row_died_of(rig: &Rig) {
+        rig.put(&Put { last_error: Some("451 later".to_owned()), ..Put::failed(ONE, at(0)) });
+        let claimed = claim_one(rig.store(), 0).await;
+        let refused = Outcome::Refused(redeliver_core::Failure::new("550 nobody"));
+        assert_eq!(write(rig.store(), settle(&claimed, &refused, &route(), at(1))).await, Applied::Applied);
+        let letters = Filter { route: Some("dead-letters".into()), limit: 10, ..Filter::default() };
+        let [letter] = rig.store().list(letters).await.unwrap().try_into().unwrap();
+        let content = rig.store().content(letter.id).await.unwrap().unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&content.bytes).unwrap();
+        assert_eq!(said["LastError"], "550 nobody");
+        assert_eq!(rig.place.say("SELECT \"LastError\" FROM \"EmailLog\""), "550 nobody");
     }
 
     pub(super) async fn a_failed_row_without_a_time_is_given_one(rig: &Rig) {

@@ -4,5 +4,6 @@
 
 mod alone;
 mod conformance;
+mod ids;
 mod rig;
 mod senders;

@@ -1,16 +1,21 @@
 //! What a sender takes of an application's table, what it leaves alone, and what it writes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use redeliver_conformance::make::{at, request};
 use redeliver_core::accept::{NewMessage, Source};
+use redeliver_core::destination::HOLD_PROBE;
 use redeliver_core::email::Email;
+use redeliver_core::gate::Scope;
+use redeliver_core::outcome::Blame;
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::settle::settle;
 use redeliver_core::{AttemptId, Content, Failure, Name, Outcome, Policy, Route};
 use redeliver_engine::clock::{Clock, ManualClock};
 use redeliver_engine::emit::Silence;
+use redeliver_engine::engine::{Engine, Line, Settings};
 use redeliver_engine::intake::{Accepted, Sink};
 use redeliver_engine::sender::{Desk, Handed, Pace, Sender, Taken};
 use redeliver_engine::stop::{Stop, stop_pair};
@@ -18,6 +23,7 @@ use redeliver_engine::store::{Applied, ClaimRequest};
 use redeliver_engine::transport::{Envelope, Transport};
 use redeliver_stores::mails::{MailColumns, MailSource};
 use redeliver_stores::mapping::Mapping;
+use redeliver_stores::table::TableStore;
 
 use crate::rig::{Put, Rig, mapping, row_id};
 
@@ -47,6 +53,8 @@ on_both! {
     a_sending_that_came_too_late_writes_nothing
     what_comes_of_a_sending_is_written_before_it_is_answered_for
     a_hand_off_that_nobody_can_read_is_dropped
+    a_paused_route_is_sent_nothing_and_its_rows_wait_without_cost
+    a_refused_login_holds_the_mail_server_and_costs_no_row_a_try
 }
 
 const ONE: &str = "00000000-0000-0000-0000-000000000001";
@@ -103,11 +111,36 @@ impl Transport for Always {
     }
 }
 
-async fn sender(rig: &Rig, outcome: Outcome, stop: &Stop) -> Sender {
-    let clock: Arc<dyn Clock> = ManualClock::at(at(10));
+/// An engine that carries nothing, whose gates a sender goes through.
+async fn engine(rig: &Rig, clock: Arc<dyn Clock>) -> Arc<Engine> {
+    let publisher: Arc<dyn Transport> = Arc::new(Always(Outcome::HandedOff));
+    let transports = HashMap::from([("scripted".into(), publisher)]);
+    let line = Line::new(route(), &transports, Vec::new()).unwrap();
+    let store = Arc::new(rig.again().await);
+    Arc::new(Engine::new(store, clock, Arc::new(Silence), Settings::default(), vec![line]))
+}
+
+fn sender_of(engine: &Arc<Engine>, desk: TableStore, outcome: Outcome, stop: &Stop) -> Sender {
     let pace = Pace { lease: Duration::from_secs(60), send_timeout: Duration::from_secs(20) };
-    let desk = Arc::new(rig.desk().await);
-    Sender::new(desk, Arc::new(Always(outcome)), route(), (clock, Arc::new(Silence)), pace, stop.clone())
+    let ends: (Arc<dyn Desk>, Arc<dyn Transport>) = (Arc::new(desk), Arc::new(Always(outcome)));
+    Sender::new(Arc::clone(engine), "mail", ends, pace, stop.clone()).unwrap()
+}
+
+async fn sender(rig: &Rig, outcome: Outcome, stop: &Stop) -> Sender {
+    let engine = engine(rig, ManualClock::at(at(10))).await;
+    sender_of(&engine, rig.desk().await, outcome, stop)
+}
+
+/// Has a sender send the only row, which was handed off anew.
+async fn send(rig: &Rig, engine: &Arc<Engine>, outcome: Outcome, stop: &Stop) {
+    rig.place.say("UPDATE \"EmailLog\" SET \"Status\" = 'Pending'");
+    let sender = sender_of(engine, rig.desk().await, outcome, stop);
+    assert_eq!(sender.accept(vec![brought(false)]).await.unwrap(), [Accepted::New(row_id(ONE))]);
+}
+
+fn put_mail(rig: &Rig) {
+    rig.put(&pending(1));
+    rig.place.say("UPDATE \"EmailLog\" SET \"To\" = 'ada@example.org', \"Body\" = 'Hello'");
 }
 
 mod stories {
@@ -243,6 +276,35 @@ mod stories {
         }
         let letters = rig.store().counts(at(100)).await.unwrap();
         assert!(letters.iter().any(|count| &*count.route == "dead-letters"), "{letters:?}");
+    }
+
+    pub(super) async fn a_paused_route_is_sent_nothing_and_its_rows_wait_without_cost(rig: &Rig) {
+        let (_stopper, stop) = stop_pair();
+        let clock = ManualClock::at(at(10));
+        let engine = engine(rig, clock.clone()).await;
+        put_mail(rig);
+        engine.pause(Scope::Route, "mail", &"ada".into()).await.unwrap();
+        send(rig, &engine, Outcome::Delivered { receipt: None }, &stop).await;
+        assert_eq!(row(rig), "Failed|1|", "it waits for its next hand-off");
+        engine.resume(Scope::Route, "mail", &"ada".into()).await.unwrap();
+        send(rig, &engine, Outcome::Delivered { receipt: None }, &stop).await;
+        assert_eq!(row(rig), "Sent|2|");
+    }
+
+    pub(super) async fn a_refused_login_holds_the_mail_server_and_costs_no_row_a_try(rig: &Rig) {
+        let (_stopper, stop) = stop_pair();
+        let clock = ManualClock::at(at(10));
+        let engine = engine(rig, clock.clone()).await;
+        put_mail(rig);
+        let refused = || Outcome::Failed(Failure::new("535 who are you").blaming(Blame::Credential));
+        send(rig, &engine, refused(), &stop).await;
+        assert_eq!(row(rig), "Failed|1|");
+        // Nobody asks the mail server again: it would have taken this one.
+        send(rig, &engine, Outcome::Delivered { receipt: None }, &stop).await;
+        assert_eq!(row(rig), "Failed|1|");
+        clock.advance(HOLD_PROBE);
+        send(rig, &engine, Outcome::Delivered { receipt: None }, &stop).await;
+        assert_eq!(row(rig), "Sent|2|", "one finds out that the login is good again");
     }
 
     pub(super) async fn a_hand_off_that_nobody_can_read_is_dropped(rig: &Rig) {

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::client;
 use super::config::{Brokers, ClusterConfig};
-use super::reader::Reader;
+use super::reader::{Bounds, Reader};
 use super::record::check_topic;
 
 /// How a topic is taken from.
@@ -38,6 +38,8 @@ pub struct KafkaIntakeConfig {
     pub batch_max: usize,
     /// The largest message.
     pub message_bytes_max: usize,
+    /// Bytes of messages that are on their way into the store; beyond that no more are added to a batch.
+    pub in_hand_bytes_max: usize,
 }
 
 impl Default for KafkaIntakeConfig {
@@ -51,6 +53,7 @@ impl Default for KafkaIntakeConfig {
             workspace: None,
             batch_max: 1_000,
             message_bytes_max: 16 * 1_048_576,
+            in_hand_bytes_max: 64 * 1_048_576,
         }
     }
 }
@@ -162,8 +165,11 @@ impl KafkaIntake {
             Arc::clone(&self.name),
             &self.settings(brokers),
             &config.topic,
-            config.batch_max,
-            config.message_bytes_max,
+            Bounds {
+                batch_max: config.batch_max,
+                batch_bytes_max: config.in_hand_bytes_max,
+                bytes_max: config.message_bytes_max,
+            },
             Arc::clone(&self.clock),
         )?;
         let (batches, taking) = mpsc::channel(1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rdkafka::ClientContext;
-use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer, ProducerContext, ThreadedProducer};
@@ -183,19 +183,9 @@ impl KafkaTransport {
     }
 
     fn producer(&self, brokers: &Brokers) -> Result<Open, String> {
-        let config = &self.config;
-        let mut settings = client::settings(&config.cluster, brokers);
-        // Every replica that counts has it, once: what librdkafka says again, the brokers know again.
-        settings.set("enable.idempotence", "true").set("acks", "all");
-        settings.set("message.timeout.ms", config.delivery_timeout.as_millis().max(1).to_string());
-        settings.set("message.max.bytes", config.message_bytes_max.to_string());
-        settings.set("compression.type", config.compression.name());
-        settings.set("topic.metadata.propagation.max.ms", TOPIC_MS_MAX);
-        settings.set("linger.ms", LINGER_MS);
-        // The same partitions for the same keys as other clients choose.
-        settings.set("partitioner", "murmur2_random");
         let standing = Arc::new(Standing::default());
         let told = Told { standing: Arc::clone(&standing) };
+        let settings = settings(&self.config, brokers);
         let producer = ThreadedProducer::from_config_and_context(&settings, told).map_err(client::explain)?;
         Ok(Open { producer, standing })
     }
@@ -290,5 +280,40 @@ impl Transport for KafkaTransport {
 
     fn lacks(&self) -> Option<Arc<str>> {
         self.config.cluster.brokers.is_none().then(|| UNCONFIGURED.into())
+    }
+}
+
+/// What librdkafka is told of a producer.
+fn settings(config: &KafkaConfig, brokers: &Brokers) -> ClientConfig {
+    let mut settings = client::settings(&config.cluster, brokers);
+    // Every replica that counts has it, once: what librdkafka says again, the brokers know again.
+    settings.set("enable.idempotence", "true").set("acks", "all");
+    settings.set("message.timeout.ms", config.delivery_timeout.as_millis().max(1).to_string());
+    settings.set("message.max.bytes", config.message_bytes_max.to_string());
+    settings.set("compression.type", config.compression.name());
+    settings.set("topic.metadata.propagation.max.ms", TOPIC_MS_MAX);
+    settings.set("linger.ms", LINGER_MS);
+    // The same partitions for the same keys as other clients choose.
+    settings.set("partitioner", "murmur2_random");
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_replica_that_counts_has_a_message_once_before_it_is_believed() {
+        let brokers = Brokers::parse("k1").unwrap();
+        let config = KafkaConfig { delivery_timeout: Duration::from_secs(9), ..KafkaConfig::default() };
+        let settings = settings(&config, &brokers);
+        for (name, value) in [
+            ("acks", "all"),
+            ("enable.idempotence", "true"),
+            ("message.timeout.ms", "9000"),
+            ("partitioner", "murmur2_random"),
+        ] {
+            assert_eq!(settings.get(name), Some(value), "{name}");
+        }
     }
 }

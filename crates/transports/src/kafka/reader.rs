@@ -98,11 +98,21 @@ impl ConsumerContext for Told {
     }
 }
 
+/// How much is read at once.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// Messages of a batch.
+    pub(super) batch_max: usize,
+    /// Bytes of a batch: the message that goes beyond is its last.
+    pub(super) batch_bytes_max: usize,
+    /// Bytes of a message; of a longer one, one more is kept, so that it is known as such.
+    pub(super) bytes_max: usize,
+}
+
 /// Reads until told to stop.
 pub(super) struct Reader {
     consumer: BaseConsumer<Told>,
-    batch_max: usize,
-    bytes_max: usize,
+    bounds: Bounds,
     /// What came while a batch was being kept.
     early: Vec<Came>,
     /// What is kept, and up to where: the next place to read, and whose turn it was.
@@ -123,26 +133,14 @@ impl Reader {
         name: Arc<str>,
         settings: &ClientConfig,
         topic: &str,
-        batch_max: usize,
-        bytes_max: usize,
+        bounds: Bounds,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, String> {
         let consumer = BaseConsumer::from_config_and_context(settings, Told::default());
         let consumer = consumer.map_err(client::explain)?;
         consumer.subscribe(&[topic]).map_err(client::explain)?;
         let (early, kept, committed_at, troubled_at, is_over) = Default::default();
-        Ok(Self {
-            consumer,
-            batch_max,
-            bytes_max,
-            early,
-            kept,
-            committed_at,
-            troubled_at,
-            is_over,
-            name,
-            clock,
-        })
+        Ok(Self { consumer, bounds, early, kept, committed_at, troubled_at, is_over, name, clock })
     }
 
     /// Sends out batch after batch, each once the one before it is kept, until `stop` is set or nobody takes them.
@@ -169,9 +167,12 @@ impl Reader {
     fn gather(&mut self) -> Vec<Came> {
         let mut batch = std::mem::take(&mut self.early);
         let mut wait = if batch.is_empty() { POLL_WITHIN } else { Duration::ZERO };
-        while batch.len() < self.batch_max
+        let mut bytes: usize = batch.iter().map(|came| came.input.bytes.len()).sum();
+        while batch.len() < self.bounds.batch_max
+            && bytes < self.bounds.batch_bytes_max
             && let Some(came) = self.poll(wait)
         {
+            bytes += came.input.bytes.len();
             batch.push(came);
             wait = Duration::ZERO;
         }
@@ -184,7 +185,7 @@ impl Reader {
                 let slot: Slot = (message.topic().into(), message.partition());
                 let turn = self.consumer.context().turns().turns.get(&slot).copied().unwrap_or_default();
                 let bytes = message.payload().unwrap_or_default();
-                let cut = bytes.len().min(self.bytes_max.saturating_add(1));
+                let cut = bytes.len().min(self.bounds.bytes_max.saturating_add(1));
                 let said_at = message.timestamp().to_millis().unwrap_or_default();
                 let offset = message.offset();
                 // A topic that is made anew begins at 0 again, but not at the same time.

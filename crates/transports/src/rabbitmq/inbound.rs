@@ -1,6 +1,7 @@
 //! Takes what comes to a queue: a batch at a time into the store, acknowledged when the store has it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,12 +12,13 @@ use redeliver_core::accept::{NewMessage, Source};
 use redeliver_core::{Content, Failure, Name};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::intake::{Accepted, Intake, IntakeError, Sink};
+use redeliver_engine::parts::{Part, Parts};
 use redeliver_engine::stop::Stop;
 use redeliver_engine::store::StoreError;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::amqp::wire::Short;
-use super::amqp::{Channel, Closed, Delivery};
+use super::amqp::{Channel, Closed, Delivery, Flow};
 use super::config::BrokerConfig;
 use super::dial::Dial;
 use super::{labels, retry_message};
@@ -49,6 +51,8 @@ pub struct RabbitmqIntakeConfig {
     pub batch_max: usize,
     /// The largest message.
     pub message_bytes_max: usize,
+    /// Bytes of messages that are on their way into the store; beyond that nothing more is read.
+    pub in_hand_bytes_max: usize,
     /// How often a message is retried that doesn't say so itself.
     pub max_retries: u32,
     /// Whether the queue is made where it is missing.
@@ -65,9 +69,10 @@ impl Default for RabbitmqIntakeConfig {
             takes: Takes::RetryMessages,
             route: "".into(),
             rejects: "".into(),
-            prefetch: 2_000,
+            prefetch: 4_000,
             batch_max: 1_000,
             message_bytes_max: 16 * 1_048_576,
+            in_hand_bytes_max: 64 * 1_048_576,
             max_retries: 3,
             declare: true,
             queues: Vec::new(),
@@ -83,8 +88,17 @@ struct Batch {
     messages: Vec<NewMessage>,
 }
 
-/// Batches that are brought to the sink at once, at most.
-const BATCHES_MAX: usize = 2;
+/// What came of bringing a message.
+enum Brought {
+    /// The sink has it.
+    Taken(Accepted),
+    /// The sink has word of it, as it could not take the message itself.
+    SetAside,
+}
+
+/// Batches that are brought to the sink at once, at most: the store never waits for the next one, while a broker takes its time to
+/// hear of an acknowledgement and to send more.
+const BATCHES_MAX: usize = 3;
 /// How long a broker, or a store, is left alone after it failed; doubles with each failure.
 const AWAY_WAIT: Duration = Duration::from_millis(100);
 /// The longest that either is left alone.
@@ -128,7 +142,8 @@ impl RabbitmqIntake {
         failures: &mut u32,
     ) -> Result<(), Closed> {
         let (connection, channel) = dial.channel(&self.ours).await?;
-        let asked = channel.consume(&self.queue, self.config.prefetch);
+        let flow = Flow { prefetch: self.config.prefetch, in_hand_bytes_max: self.config.in_hand_bytes_max };
+        let asked = channel.consume(&self.queue, flow);
         let mut coming = dial.answered("asking for what comes to the queue", asked).await?;
         *failures = 0;
         tracing::info!(
@@ -256,63 +271,100 @@ impl RabbitmqIntake {
     async fn accept(&self, sink: &dyn Sink, batch: Batch) -> u64 {
         let Batch { deliveries, messages } = batch;
         let queues: Vec<Option<Name>> = messages.iter().map(scheduled_for).collect();
-        let again = || deliveries.iter().map(|delivery| self.message(delivery)).collect();
-        let answers = self.insist(sink, messages, again).await;
+        let again = |range: Range<usize>| deliveries[range].iter().map(|one| self.message(one)).collect();
+        let answers = self.insist(sink, &deliveries, messages, again).await;
         let mut scheduled: HashMap<Name, u64> = HashMap::new();
-        let mut unwanted = Vec::new();
+        let (mut unwanted, mut theirs) = (Vec::new(), Vec::new());
         for ((delivery, queue), answer) in deliveries.iter().zip(queues).zip(answers) {
-            match (answer, queue) {
-                (Accepted::New(_) | Accepted::Reentered(_), Some(queue)) => {
+            let why = match (answer, queue) {
+                (Brought::Taken(Accepted::New(_) | Accepted::Reentered(_)), Some(queue)) => {
                     *scheduled.entry(queue).or_default() += 1;
+                    continue;
                 }
-                (Accepted::NoRoute, _) => unwanted.push(self.unwanted(delivery)),
-                _ => {}
-            }
+                (Brought::Taken(Accepted::NoRoute), _) => {
+                    format!("there is no route {}", self.config.route)
+                }
+                (Brought::Taken(Accepted::Conflict(id)), _) => {
+                    format!("its message_id is the key of a message that goes another way, {id}")
+                }
+                (Brought::Taken(_) | Brought::SetAside, _) => continue,
+            };
+            unwanted.push(self.unwanted(delivery, why));
+            theirs.push(delivery.clone());
         }
         scheduled.iter().for_each(|(queue, count)| labels::scheduled(queue, *count));
-        if !unwanted.is_empty() {
-            for answer in self.insist(sink, unwanted.clone(), || unwanted.clone()).await {
-                if answer == Accepted::NoRoute {
-                    tracing::error!(
-                        event = "intake.dropped", intake = %self.name,
-                        "there is no route {} for what nobody can read: it is gone", self.config.rejects
-                    );
-                }
+        let again = |range: Range<usize>| unwanted[range].to_vec();
+        for answer in self.insist(sink, &theirs, unwanted.clone(), again).await {
+            if matches!(answer, Brought::Taken(Accepted::NoRoute | Accepted::Conflict(_))) {
+                tracing::error!(
+                    event = "intake.dropped", intake = %self.name,
+                    "there is no route {} for what nobody can read: it is gone", self.config.rejects
+                );
             }
         }
         deliveries.last().map_or(0, |delivery| delivery.tag)
     }
 
-    /// Brings messages to the sink until it answers for them.
+    /// Brings messages to the sink until it answers for them, or for word of what it can't take.
     async fn insist(
         &self,
         sink: &dyn Sink,
+        deliveries: &[Delivery],
         messages: Vec<NewMessage>,
-        again: impl Fn() -> Vec<NewMessage>,
-    ) -> Vec<Accepted> {
-        let mut messages = messages;
-        let mut wait = AWAY_WAIT;
-        loop {
-            match sink.accept(messages).await {
-                Ok(answers) => return answers,
-                Err(error) => self.tell_delayed(&error),
+        again: impl Fn(Range<usize>) -> Vec<NewMessage>,
+    ) -> Vec<Brought> {
+        let mut parts = Parts::of(messages.len());
+        let mut answers = Vec::with_capacity(messages.len());
+        let mut first = Some(messages);
+        while let Some(part) = parts.next_part() {
+            let brought = match &part {
+                Part::AsItIs(range) => first.take().unwrap_or_else(|| again(range.clone())),
+                Part::SetAside { index, why } => vec![self.set_aside(&deliveries[*index], why)],
+            };
+            match (sink.accept(brought).await, part) {
+                (Ok(all), Part::AsItIs(_)) => {
+                    parts.taken();
+                    answers.extend(all.into_iter().map(Brought::Taken));
+                }
+                (Ok(_), Part::SetAside { .. }) => {
+                    parts.taken();
+                    answers.push(Brought::SetAside);
+                }
+                (Err(error), part) => {
+                    if let Some(wait) = parts.failed(part, &error) {
+                        self.tell_delayed(&error);
+                        tokio::time::sleep(wait).await;
+                    }
+                }
             }
-            tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(AWAY_WAIT_MAX);
-            messages = again();
         }
+        answers
     }
 
-    /// What has no route is kept as dead instead.
-    fn unwanted(&self, delivery: &Delivery) -> NewMessage {
+    /// What nobody takes as the message that it says is kept as dead instead.
+    fn unwanted(&self, delivery: &Delivery, why: String) -> NewMessage {
         let message = self.message(delivery);
         match message.is_refused {
             true => message,
             false => {
-                let why = format!("there is no route {}", message.route);
-                self.refused(message.content, why, delivery.redelivered)
+                tracing::warn!(
+                    event = "input.refused", intake = %self.name, "input that goes nowhere is kept as dead: {why}"
+                );
+                // Whoever gets it in the end hears how often it was tried.
+                let attempts = message.attempts;
+                NewMessage { attempts, ..self.refused(message.content, why, delivery.redelivered) }
             }
         }
+    }
+
+    /// What the store can't take as the message that it says is kept as it came.
+    fn set_aside(&self, delivery: &Delivery, why: &str) -> NewMessage {
+        tracing::warn!(
+            event = "input.refused", intake = %self.name,
+            "input that the store cannot take is kept as dead: {why}"
+        );
+        let why = format!("the store cannot take it: {why}");
+        self.refused(Content::of_bytes(delivery.body.clone()), why, delivery.redelivered)
     }
 
     fn message(&self, delivery: &Delivery) -> NewMessage {
@@ -399,5 +451,28 @@ impl Intake for RabbitmqIntake {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redeliver_core::Timestamp;
+    use redeliver_engine::clock::WallClock;
+
+    #[test]
+    fn a_queue_that_is_not_to_be_made_is_not_among_those_that_are() {
+        let ours = |declare| {
+            let config = RabbitmqIntakeConfig {
+                queue: "retry.scheduled".to_owned(),
+                queues: vec!["manual-review.pending".to_owned()],
+                declare,
+                ..RabbitmqIntakeConfig::default()
+            };
+            let intake = RabbitmqIntake::new("retry", config, WallClock::new(Timestamp::default())).unwrap();
+            intake.ours.iter().map(|queue| queue.as_str().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(ours(true), ["manual-review.pending", "retry.scheduled"]);
+        assert_eq!(ours(false), ["manual-review.pending"]);
     }
 }

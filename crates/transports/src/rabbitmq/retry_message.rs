@@ -85,7 +85,20 @@ pub(super) fn read(delivery: &Delivery, bytes_max: usize) -> Result<(RetryMessag
     if message.original_queue.is_empty() || message.original_queue.len() > SHORT_BYTES_MAX {
         return Err(format!("its original_queue has not 1 to {SHORT_BYTES_MAX} bytes"));
     }
+    // These become names, and not every store and broker could keep such ones.
+    let names = [
+        ("message_id", Some(message.message_id.as_str())),
+        ("original_queue", Some(message.original_queue.as_str())),
+        (CONTENT_TYPE_HEADER, properties.header(CONTENT_TYPE_HEADER)),
+    ];
+    if let Some((name, _)) = names.iter().find(|(_, text)| text.is_some_and(has_control)) {
+        return Err(format!("its {name} has control characters"));
+    }
     Ok((message, properties))
+}
+
+fn has_control(text: &str) -> bool {
+    text.chars().any(char::is_control)
 }
 
 /// The message that it becomes on a route, unless it says otherwise with so many retries.
@@ -192,6 +205,7 @@ fn read_json(bytes: &[u8]) -> Result<RetryMessage, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rabbitmq::amqp::Weight;
     use crate::rabbitmq::amqp::table::{Field, Table};
     use crate::rabbitmq::amqp::wire::Short;
     use proptest::prelude::*;
@@ -212,7 +226,8 @@ mod tests {
         let body = body.into();
         let properties = Properties { content_type: Short::new(content_type), ..Properties::default() };
         let body_bytes = body.len() as u64;
-        Delivery { tag: 1, redelivered: false, properties: Ok(properties), body, body_bytes }
+        let weight = Weight::default();
+        Delivery { tag: 1, redelivered: false, properties: Ok(properties), body, body_bytes, weight }
     }
 
     fn new(message: RetryMessage) -> NewMessage {
@@ -244,6 +259,15 @@ mod tests {
         check(of(RetryMessage { message_id: String::new(), ..message() }), "message_id");
         check(of(RetryMessage { original_queue: String::new(), ..message() }), "original_queue");
         check(of(RetryMessage { original_queue: "q".repeat(256), ..message() }), "more than 100");
+        check(of(RetryMessage { message_id: "m\0".to_owned(), ..message() }), "message_id has control");
+        check(
+            of(RetryMessage { original_queue: "a\tb".to_owned(), ..message() }),
+            "original_queue has control",
+        );
+        let mut typed = of(message());
+        let headers = Table::default().with(CONTENT_TYPE_HEADER, Field::string("text/\u{7f}"));
+        typed.properties = Ok(Properties { headers: Some(headers), ..Properties::default() });
+        check(typed, "x-original-content-type has control");
         check(
             Delivery { properties: Err(crate::rabbitmq::amqp::wire::Malformed("x")), ..of(message()) },
             "properties",

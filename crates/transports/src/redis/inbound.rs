@@ -49,6 +49,8 @@ pub struct RedisIntakeConfig {
     pub batch_max: usize,
     /// The largest message.
     pub message_bytes_max: usize,
+    /// Bytes of messages that are on their way into the store, about: fewer messages are read at once where they are large.
+    pub in_hand_bytes_max: usize,
     /// How long nobody may have heard of an instance before others take what it was given.
     pub claim_after: Duration,
     /// Whether what was stored is deleted from the stream.
@@ -67,6 +69,7 @@ impl Default for RedisIntakeConfig {
             workspace: None,
             batch_max: reading.batch_max,
             message_bytes_max: 16 * 1_048_576,
+            in_hand_bytes_max: reading.in_hand_bytes_max,
             claim_after: reading.claim_after,
             delete: reading.delete,
         }
@@ -82,6 +85,7 @@ impl RedisIntakeConfig {
             group: self.group.clone(),
             consumer: consumer.to_owned(),
             batch_max: self.batch_max,
+            in_hand_bytes_max: self.in_hand_bytes_max,
             claim_after: self.claim_after,
             delete: self.delete,
         }
@@ -115,7 +119,7 @@ impl RedisIntake {
         let reading = Reading::new(name, config.reading(consumer), clock)?;
         let brings = match config.takes {
             Takes::Messages => Brings::Messages(bring),
-            Takes::Reports => Brings::Reports(Hear::new(bring)),
+            Takes::Reports => Brings::Reports(Hear::new(bring, config.workspace.clone())),
         };
         Ok(Self { stream: config.stream.clone(), reading, brings })
     }

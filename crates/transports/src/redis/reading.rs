@@ -32,6 +32,8 @@ pub struct ReadingConfig {
     pub consumer: String,
     /// Entries that are read, and acknowledged, at once.
     pub batch_max: usize,
+    /// Bytes that are read at once, about: nobody knows how large entries are before they are read.
+    pub in_hand_bytes_max: usize,
     /// How long nobody may have heard of a member before others take what it was given.
     pub claim_after: Duration,
     /// Whether what was kept is deleted from the stream.
@@ -46,6 +48,7 @@ impl Default for ReadingConfig {
             group: "redeliver".to_owned(),
             consumer: "redeliver".to_owned(),
             batch_max: 1_000,
+            in_hand_bytes_max: 64 * 1_048_576,
             claim_after: Duration::from_secs(60),
             delete: false,
         }
@@ -83,6 +86,11 @@ const AWAY_WAIT_MAX: Duration = Duration::from_secs(5);
 const BLOCK: Duration = Duration::from_secs(1);
 /// How often, at most, it is looked for what others have left behind.
 const CLAIM_INTERVAL_MIN: Duration = Duration::from_millis(500);
+
+/// Entries that are asked for before anybody knows how large they are.
+const FIRST_BATCH_MAX: usize = 16;
+/// How many times more are asked for than came before.
+const GROWTH_MAX: usize = 8;
 
 /// What has not been given to anybody yet.
 const NEW: &str = ">";
@@ -152,17 +160,20 @@ impl Reading {
             event = "intake.started", intake = %self.name,
             "taking what comes to the stream {} of {}", self.config.stream, dial.name()
         );
-        while let Some(entries) = self.next(&line, OWN).await?.filter(|entries| !entries.is_empty()) {
+        let mut count = self.config.batch_max.min(FIRST_BATCH_MAX);
+        while let Some(entries) = self.next(&line, OWN, count).await?.filter(|entries| !entries.is_empty()) {
+            count = self.count_after(&entries);
             self.hand_over(&line, taker, entries).await?;
         }
         let interval = (self.config.claim_after / 2).max(CLAIM_INTERVAL_MIN);
         let mut claim_at = Duration::ZERO;
         loop {
             if self.clock.uptime() >= claim_at {
-                self.claim(&line, taker).await?;
+                count = self.claim(&line, taker, count).await?;
                 claim_at = self.clock.uptime() + interval;
             }
-            if let Some(entries) = self.next(&line, NEW).await? {
+            if let Some(entries) = self.next(&line, NEW, count).await? {
+                count = self.count_after(&entries);
                 self.hand_over(&line, taker, entries).await?;
             }
         }
@@ -178,11 +189,18 @@ impl Reading {
         }
     }
 
-    /// The next batch, if the server has one for us in good time.
-    async fn next(&self, line: &Line, from: &str) -> Result<Option<Vec<Given>>, Trouble> {
+    /// How many entries are asked for after these.
+    fn count_after(&self, given: &[Given]) -> usize {
+        let bytes = given.iter().flat_map(|given| given.fields.iter().flatten());
+        let bytes = bytes.map(|(name, value)| name.len() + value.len()).sum();
+        count_after(given.len(), bytes, self.config.batch_max, self.config.in_hand_bytes_max)
+    }
+
+    /// The next batch of so many, if the server has one for us in good time.
+    async fn next(&self, line: &Line, from: &str, count: usize) -> Result<Option<Vec<Given>>, Trouble> {
         let mut read = cmd("XREADGROUP");
         read.arg("GROUP").arg(&self.config.group).arg(&self.config.consumer);
-        read.arg("COUNT").arg(self.config.batch_max);
+        read.arg("COUNT").arg(count);
         read.arg("BLOCK").arg(BLOCK.as_millis() as u64);
         read.arg("STREAMS").arg(&self.config.stream).arg(from);
         match self.ask(line, &read).await? {
@@ -191,16 +209,18 @@ impl Reading {
         }
     }
 
-    /// Takes over what members have left behind that nobody has heard of for too long.
-    async fn claim(&self, line: &Line, taker: &dyn Taker) -> Result<(), Trouble> {
+    /// Takes over what members have left behind that nobody has heard of for too long, so many at a time. Says how many are
+    /// asked for next.
+    async fn claim(&self, line: &Line, taker: &dyn Taker, mut count: usize) -> Result<usize, Trouble> {
         let mut from = "0-0".to_owned();
         loop {
             let mut claim = cmd("XAUTOCLAIM");
             claim.arg(&self.config.stream).arg(&self.config.group).arg(&self.config.consumer);
             claim.arg(self.config.claim_after.as_millis() as u64).arg(&from);
-            claim.arg("COUNT").arg(self.config.batch_max);
+            claim.arg("COUNT").arg(count);
             let (next, entries) = read_claimed(&self.ask(line, &claim).await?).ok_or_else(unread)?;
             if !entries.is_empty() {
+                count = self.count_after(&entries);
                 tracing::info!(
                     event = "intake.claimed", intake = %self.name,
                     "taking over {} entries that another member left behind", entries.len()
@@ -208,7 +228,7 @@ impl Reading {
                 self.hand_over(line, taker, entries).await?;
             }
             if next == "0-0" {
-                return Ok(());
+                return Ok(count);
             }
             from = next;
         }
@@ -249,6 +269,13 @@ fn unread() -> Trouble {
 }
 
 /// The entries of the one stream that was asked for.
+/// How many entries are asked for after so many with so many bytes: about as many bytes as may be in hand, if the next ones
+/// are as large, but not at once many more than were seen.
+fn count_after(count: usize, bytes: usize, batch_max: usize, bytes_max: usize) -> usize {
+    let average = (bytes / count.max(1)).max(1);
+    (bytes_max / average).min(count.saturating_mul(GROWTH_MAX)).clamp(1, batch_max)
+}
+
 fn read_streams(answer: &Value) -> Option<Vec<Given>> {
     let Value::Array(streams) = answer else { return None };
     let [Value::Array(stream)] = &streams[..] else { return None };
@@ -293,6 +320,19 @@ mod tests {
 
     fn bulk(text: &str) -> Value {
         Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn fewer_entries_are_asked_for_where_they_are_large() {
+        const MIB: usize = 1_048_576;
+        let check = |count, bytes, next| assert_eq!(count_after(count, bytes, 1_000, 64 * MIB), next);
+        check(16, 16 * 300, 128);
+        check(1_000, 300_000, 1_000);
+        check(1_000, 1_000 * MIB, 64);
+        check(64, 64 * 16 * MIB, 4);
+        check(4, 4 * 200 * MIB, 1);
+        check(1, 300, 8);
+        check(0, 0, 1);
     }
 
     #[test]

@@ -11,6 +11,9 @@ use super::reply::{Reply, Stage};
 /// How long a server that asks for less is left alone by everybody.
 pub const THROTTLE_WAIT: Duration = Duration::from_secs(60);
 
+/// How long a mail waits at least for a mailbox that is full: whoever it belongs to has to empty it.
+pub const FULL_WAIT: Duration = Duration::from_secs(3_600);
+
 /// Words by which servers say that they don't like where a mail comes from, whoever it is for.
 const REPUTATION: [&str; 18] = [
     "spamhaus",
@@ -75,6 +78,7 @@ pub fn failure(stage: Stage, reply: &Reply) -> Failure {
     let failure = Failure::new(format!("{}: {reply}", stage.name())).with_code(reply.code.to_string());
     match classify(stage, reply) {
         Meaning::Failed(Blame::Throttle) => failure.blaming(Blame::Throttle).with_retry_after(THROTTLE_WAIT),
+        Meaning::Failed(Blame::Message) if is_full(stage, reply) => failure.with_retry_after(FULL_WAIT),
         Meaning::Failed(blame) => failure.blaming(blame),
         Meaning::LoginRefused => failure.blaming(Blame::Credential),
         Meaning::Refused => failure,
@@ -111,10 +115,8 @@ fn lasting(stage: Stage, reply: &Reply) -> Meaning {
         (Stage::Connect | Stage::Greeting | Stage::Ehlo | Stage::StartTls | Stage::Rset, ..) => connection,
         (_, 530 | 534 | 535 | 538, _) | (_, _, Some((5, 7, 8 | 9 | 11 | 13 | 14))) => Meaning::LoginRefused,
         (Stage::Mail | Stage::Rcpt, ..) if says(&LOGIN_WANTED) => Meaning::LoginRefused,
-        // A full mailbox may be emptied.
-        (_, _, Some((5, 2, 2))) => message,
-        (Stage::Rcpt, 552, None) => message,
-        (Stage::Rcpt, _, None) if says(&FULL) => message,
+        // It may be emptied.
+        _ if is_full(stage, reply) => message,
         // The recipient's own address is at fault, whatever else is said about it.
         (_, _, Some((5, 1, _))) => Meaning::Refused,
         (_, _, Some((5, 3, 2))) => connection,
@@ -122,6 +124,15 @@ fn lasting(stage: Stage, reply: &Reply) -> Meaning {
         // A rule of the server's about us, before it has seen the mail.
         (Stage::Mail | Stage::Rcpt | Stage::Data, _, Some((5, 7, _))) => message,
         (Stage::Mail | Stage::Rcpt | Stage::Data | Stage::Dot, ..) => Meaning::Refused,
+    }
+}
+
+/// Whether the recipient's mailbox is full.
+fn is_full(stage: Stage, reply: &Reply) -> bool {
+    match (stage, reply.code, reply.enhanced) {
+        (_, _, Some((4 | 5, 2, 2))) | (Stage::Rcpt, 552, None) => true,
+        (Stage::Rcpt, 400.., None) => says(reply, &FULL),
+        _ => false,
     }
 }
 
@@ -273,6 +284,26 @@ mod tests {
         assert_eq!(failed.retry_after, Some(THROTTLE_WAIT));
         assert_eq!(failure(Stage::Auth, &reply("535 no")).blame, Blame::Credential);
         assert_eq!(failure(Stage::Rcpt, &reply("550 no")).blame, Blame::Message);
+    }
+
+    #[test]
+    fn a_full_mailbox_is_given_time_to_be_emptied() {
+        for (stage, text, wait) in [
+            (Stage::Rcpt, "452 4.2.2 over quota", Some(FULL_WAIT)),
+            (Stage::Rcpt, "552 5.2.2 mailbox full", Some(FULL_WAIT)),
+            (Stage::Dot, "552 5.2.2 mailbox full", Some(FULL_WAIT)),
+            (Stage::Rcpt, "552 storage", Some(FULL_WAIT)),
+            (Stage::Rcpt, "550 mailbox is full", Some(FULL_WAIT)),
+            (Stage::Rcpt, "450 user over quota", Some(FULL_WAIT)),
+            // The disk of the server, and the number of recipients, are other matters.
+            (Stage::Dot, "452 4.3.1 disk full", None),
+            (Stage::Rcpt, "452 4.5.3 too many recipients", None),
+            (Stage::Rcpt, "452 too many recipients", None),
+            (Stage::Rcpt, "450 4.2.0 greylisted", None),
+        ] {
+            let failed = failure(stage, &reply(text));
+            assert_eq!((failed.retry_after, failed.blame), (wait, Blame::Message), "{stage:?} {text}");
+        }
     }
 
     proptest! {

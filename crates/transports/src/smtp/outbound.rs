@@ -144,6 +144,10 @@ impl Transport for SmtpTransport {
         Some(self.server.as_ref().map_or_else(|| self.name.clone(), |(server, _)| server.name().into()))
     }
 
+    fn carries_emails(&self) -> bool {
+        true
+    }
+
     fn lacks(&self) -> Option<Arc<str>> {
         self.server.is_none().then(|| UNCONFIGURED.into())
     }

@@ -1,5 +1,6 @@
 //! What a handing over comes to for the message: one verdict, or one for each recipient.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use redeliver_core::classify::Meaning;
@@ -61,7 +62,7 @@ fn negative(stage: Stage, reply: &Reply) -> Fate {
     }
 }
 
-/// The failure that says most about the destination.
+/// The failure that says most about the destination; of several, one that is soonest worth another try.
 fn gravest(verdicts: Vec<RecipientVerdict>) -> Failure {
     let weight = |failure: &Failure| match failure.blame {
         Blame::Message => 0,
@@ -73,7 +74,8 @@ fn gravest(verdicts: Vec<RecipientVerdict>) -> Failure {
         Fate::Failed(failure) => Some(failure),
         Fate::Delivered | Fate::Refused(_) => None,
     });
-    failures.max_by_key(weight).unwrap_or_else(|| Failure::new("nobody was left to send it to"))
+    let soonest = |failure: &Failure| (weight(failure), Reverse(failure.retry_after));
+    failures.max_by_key(soonest).unwrap_or_else(|| Failure::new("nobody was left to send it to"))
 }
 
 fn receipt(reply: &Reply) -> Arc<str> {

@@ -10,7 +10,7 @@ use redeliver_engine::clock::WallClock;
 use redeliver_transports::rabbitmq::amqp::method::{Method, flags};
 use redeliver_transports::rabbitmq::amqp::table::Table;
 use redeliver_transports::rabbitmq::amqp::wire::Short;
-use redeliver_transports::rabbitmq::amqp::{Connection, Delivery, Options};
+use redeliver_transports::rabbitmq::amqp::{Connection, Delivery, Flow, Options};
 use redeliver_transports::rabbitmq::{Broker, BrokerConfig, RabbitmqConfig, RabbitmqTransport};
 use tokio::net::TcpStream;
 
@@ -31,6 +31,9 @@ pub fn config(url: &str) -> RabbitmqConfig {
 pub fn transport(config: RabbitmqConfig) -> RabbitmqTransport {
     RabbitmqTransport::new("rabbitmq", config, WallClock::new(Timestamp::default())).unwrap()
 }
+
+/// As much as there is.
+const FLOW: Flow = Flow { prefetch: 1_000, in_hand_bytes_max: usize::MAX };
 
 /// Somebody else on the broker, who makes queues and looks into them.
 pub struct Visitor {
@@ -62,7 +65,7 @@ impl Visitor {
     /// The next so many messages of a queue; they are acknowledged.
     pub async fn take(&self, queue: &str, count: usize) -> Vec<Delivery> {
         let channel = self.connection.channel().await.unwrap();
-        let mut coming = channel.consume(&Short::new(queue).unwrap(), 1_000).await.unwrap();
+        let mut coming = channel.consume(&Short::new(queue).unwrap(), FLOW).await.unwrap();
         let mut all = Vec::new();
         while all.len() < count {
             let next = tokio::time::timeout(WITHIN, coming.recv()).await;

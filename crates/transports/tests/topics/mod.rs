@@ -79,5 +79,5 @@ pub fn report_intake(cluster: &KafkaCluster) -> KafkaIntake {
         bytes_max: config.message_bytes_max,
         clock: clock.clone(),
     };
-    KafkaIntake::new("reports", config, Hear::new(bring), clock).unwrap()
+    KafkaIntake::new("reports", config, Hear::new(bring, None), clock).unwrap()
 }

@@ -74,4 +74,9 @@ impl Transport for Carrier {
     fn destination(&self, _: &Envelope<'_>) -> Name {
         "bench".into()
     }
+
+    /// The e-mail queue of the console is among the pages that are measured.
+    fn carries_emails(&self) -> bool {
+        true
+    }
 }

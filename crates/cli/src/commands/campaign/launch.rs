@@ -2,17 +2,13 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::{Campaign, path, table};
+use super::{Campaign, path, table, tell_errors};
 use crate::args::CampaignArgs;
 use crate::commands::print;
 use crate::commands::times::Times;
 use crate::exit::{FAILED, Told, print_aside};
 use crate::reach::{self, Missing, Reach, Request};
-
-/// Errors that are told one by one; the rest is only counted.
-const TOLD_MAX: usize = 100;
 
 pub(super) fn run(args: &CampaignArgs) -> anyhow::Result<()> {
     reach::run(launch(args))
@@ -21,7 +17,6 @@ pub(super) fn run(args: &CampaignArgs) -> anyhow::Result<()> {
 async fn launch(args: &CampaignArgs) -> anyhow::Result<()> {
     let reach = Reach::open(&args.reach, Missing::Refuse).await?;
     let bar = bar();
-    let mut errors: Vec<String> = Vec::new();
     let last = loop {
         // Whoever has many prospects is answered before all of them are planned: said again, it goes on.
         let answer = match reach.json(Request::post(path(&args.id, "/launch"))).await {
@@ -31,8 +26,6 @@ async fn launch(args: &CampaignArgs) -> anyhow::Result<()> {
                 return Err(error.context("run it again: what is scheduled is not scheduled twice"));
             }
         };
-        let told = answer["errors"].as_array().into_iter().flatten();
-        errors.extend(told.filter_map(Value::as_str).map(str::to_owned));
         let campaign: Campaign = Deserialize::deserialize(&answer)?;
         bar.set_length(campaign.prospects);
         bar.set_position(campaign.planned);
@@ -42,12 +35,7 @@ async fn launch(args: &CampaignArgs) -> anyhow::Result<()> {
         }
     };
     bar.finish_and_clear();
-    for error in errors.iter().take(TOLD_MAX) {
-        print_aside(error);
-    }
-    if errors.len() > TOLD_MAX {
-        print_aside(format_args!("and {} more", errors.len() - TOLD_MAX));
-    }
+    let errors = tell_errors(&last);
     if args.output.json {
         print(&format!("{last}\n"))?;
     } else {
@@ -56,7 +44,7 @@ async fn launch(args: &CampaignArgs) -> anyhow::Result<()> {
     if reach.is_alone() {
         print_aside("no server has this store: the mails go out once `redeliver serve` runs on it");
     }
-    if errors.is_empty() { Ok(()) } else { Err(Told(FAILED).into()) }
+    if errors == 0 { Ok(()) } else { Err(Told(FAILED).into()) }
 }
 
 /// A bar for people; where nobody sees it, it draws nothing.

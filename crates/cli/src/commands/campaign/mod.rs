@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::times::Times;
 use super::{print, show};
 use crate::args::{CampaignArgs, CampaignCommand, OutputArgs, ReachArgs};
-use crate::exit::Usage;
+use crate::exit::{Usage, print_aside};
 use crate::reach::{self, Missing, Reach, Request, segment};
 
 /// A campaign as the API tells it.
@@ -96,8 +96,22 @@ fn look(args: &CampaignArgs, request: Request) -> anyhow::Result<()> {
         if args.output.json {
             return print(&format!("{answer}\n"));
         }
+        tell_errors(&answer);
         print(&table(&[Deserialize::deserialize(answer)?], Times::of(args.output.utc)))
     })
+}
+
+/// Says who could not be planned and why, as far as the API tells it; and how many those are in all.
+fn tell_errors(campaign: &Value) -> u64 {
+    let told: Vec<&str> =
+        campaign["errors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let count = campaign["error_count"].as_u64().unwrap_or(0);
+    told.iter().for_each(print_aside);
+    let more = count.saturating_sub(told.len() as u64);
+    if more > 0 {
+        print_aside(format_args!("and {more} more"));
+    }
+    count
 }
 
 fn forecast(args: &CampaignArgs) -> anyhow::Result<()> {

@@ -17,6 +17,8 @@ const ROWS_MIN: u64 = 10_000;
 const INDEX_READS_PER_WHOLE_READ: u64 = 20;
 /// How long somebody may look at the past before dead rows pile up behind it.
 const HELD_MAX: Duration = Duration::from_secs(60);
+/// How far back somebody may look of whom that is all that is known.
+const TRANSACTIONS_MAX: u64 = 1_000_000;
 /// How far this machine's clock may be from the database's.
 const SKEW_MS_MAX: i64 = 1_000;
 
@@ -47,7 +49,7 @@ fn healthy(health: &Health) -> Vec<Finding> {
     findings.push(clock(health.ahead_ms));
     findings.push(indexes(health));
     findings.push(dead_rows(&health.tables));
-    findings.push(vacuum(health.holder.as_ref()));
+    findings.extend(vacuum(&health.holders));
     findings
 }
 
@@ -108,22 +110,30 @@ fn dead_rows(tables: &[TableHealth]) -> Finding {
     }
 }
 
-fn vacuum(holder: Option<&Holder>) -> Finding {
-    let Some(Holder { who, since, transactions }) = holder else {
-        return Finding::ok("vacuum", "nobody holds it back");
+/// Everybody who has held it back for long; if nobody has, whoever looks furthest back.
+fn vacuum(holders: &[Holder]) -> Vec<Finding> {
+    let is_long = |holder: &&Holder| match holder.since {
+        Some(since) => since > HELD_MAX,
+        None => holder.transactions > TRANSACTIONS_MAX,
     };
+    let advice = "end it: dead rows pile up, and claims get slower";
+    let long: Vec<Finding> = holders
+        .iter()
+        .filter(is_long)
+        .map(|holder| Finding::warning("vacuum", held_back(holder), advice))
+        .collect();
+    match (long.is_empty(), holders.first()) {
+        (false, _) => long,
+        (true, Some(holder)) => vec![Finding::ok("vacuum", held_back(holder))],
+        (true, None) => vec![Finding::ok("vacuum", "nobody holds it back")],
+    }
+}
+
+fn held_back(Holder { who, since, transactions }: &Holder) -> String {
     let begun = counted(count(*transactions), "transaction") + " begun since";
-    let text = match since {
+    match since {
         Some(since) => format!("{who} holds it back for {}, {begun}", show_span(*since)),
         None => format!("{who} holds it back, {begun}"),
-    };
-    let is_long = match since {
-        Some(since) => *since > HELD_MAX,
-        None => *transactions > 1_000_000,
-    };
-    match is_long {
-        true => Finding::warning("vacuum", text, "end it: dead rows pile up, and claims get slower"),
-        false => Finding::ok("vacuum", text),
     }
 }
 
@@ -151,5 +161,62 @@ fn whole(orphans: &Result<Orphans, StoreError>) -> Finding {
             format!("{} of messages that are gone", many(orphans.contents, "content")),
             "somebody else has deleted messages; they are harmless, and take room",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::Level;
+
+    fn warned(findings: &[Finding]) -> Vec<&str> {
+        findings
+            .iter()
+            .filter(|finding| finding.level == Level::Warning)
+            .map(|finding| &*finding.text)
+            .collect()
+    }
+
+    fn table(live: u64, dead: u64) -> TableHealth {
+        TableHealth { name: "redeliver_messages".to_owned(), live, dead, ..TableHealth::default() }
+    }
+
+    #[test]
+    fn a_clock_that_is_a_second_off_is_worth_a_word() {
+        assert!(warned(&[clock(1_000), clock(-1_000)]).is_empty());
+        let ahead = "this machine's is 1s500ms ahead of the database's, which is the one that counts";
+        assert_eq!(warned(&[clock(1_500), clock(-1_500)]), [ahead, &ahead.replace("ahead of", "behind")]);
+    }
+
+    #[test]
+    fn dead_rows_count_once_they_are_many_and_more_than_the_live_ones() {
+        for (live, dead) in [(0, 9_999), (10_000, 10_000), (1_000_000, 900_000)] {
+            assert!(warned(&[dead_rows(&[table(live, dead)])]).is_empty(), "{live} {dead}");
+        }
+        let found = dead_rows(&[table(1, 2), table(10_000, 10_001)]);
+        assert_eq!(warned(&[found]), ["redeliver_messages has 10001 dead rows beside 10000 live ones"]);
+    }
+
+    #[test]
+    fn everybody_who_has_held_back_vacuum_for_long_is_named() {
+        let holder = |who: &str, since_s: Option<u64>, transactions| Holder {
+            who: who.to_owned(),
+            since: since_s.map(Duration::from_secs),
+            transactions,
+        };
+        let short = [holder("slot", None, 1_000_000), holder("report", Some(60), 10)];
+        let found = vacuum(&short);
+        assert!(warned(&found).is_empty());
+        assert_eq!(found[0].text, "slot holds it back, 1000000 transactions begun since");
+        let long =
+            [holder("slot", None, 1_000_001), holder("copy", Some(5), 20), holder("report", Some(61), 10)];
+        let found = vacuum(&long);
+        assert_eq!(
+            warned(&found),
+            [
+                "slot holds it back, 1000001 transactions begun since",
+                "report holds it back for 1m1s, 10 transactions begun since",
+            ]
+        );
     }
 }

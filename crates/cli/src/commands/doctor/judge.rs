@@ -297,7 +297,15 @@ fn gates(inside: &Inside) -> Vec<Finding> {
             let text = format!("{} is closed since {since} ago: {}", gate.key, gate.reason);
             let advice = match gate.closed {
                 Closed::Paused => "resume it when its messages may go",
-                Closed::Held { .. } => "mend what the reason says; a good login opens it, or resume it",
+                Closed::Suppressed => {
+                    "mails to whoever wants no more wait here: `redeliver suppressions remove` lets them go"
+                }
+                Closed::Held { probe_at: Some(_) } => {
+                    "mend what the reason says; a good login opens it, or resume it by `redeliver destinations resume`"
+                }
+                Closed::Held { probe_at: None } => {
+                    "mend what the reason says, then resume it: `redeliver senders resume`"
+                }
                 Closed::Throttled(_) => "it opens by itself",
                 Closed::Breaker(_) => "it opens by itself once the destination answers",
             };

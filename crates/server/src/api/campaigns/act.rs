@@ -34,8 +34,6 @@ pub struct Launched {
     pub scheduled_now: u64,
     /// Mails that had been scheduled before.
     pub skipped: u64,
-    /// What could not be scheduled, and why; the first thousand.
-    pub errors: Vec<String>,
 }
 
 /// A prospect that was stopped.
@@ -64,8 +62,8 @@ pub async fn launch(
     let told = begin(&server.engine, &campaign, &caller.name).await?;
     let view = CampaignView::of(&find(&server, &caller, &campaign).await?);
     let status = if told.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let Scheduling { scheduled, skipped, errors } = told.unwrap_or_default();
-    Ok((status, Json(Launched { campaign: view, scheduled_now: scheduled, skipped, errors })))
+    let Scheduling { scheduled, skipped, .. } = told.unwrap_or_default();
+    Ok((status, Json(Launched { campaign: view, scheduled_now: scheduled, skipped })))
 }
 
 /// Launches a campaign; `None` if there are so many that the rest is planned without whoever waits.

@@ -33,7 +33,7 @@ pub struct SchedulingResult {
     pub scheduled: u64,
     /// Mails that had been scheduled before.
     pub skipped: u64,
-    /// What could not be scheduled, and why; the first thousand.
+    /// What could not be scheduled, and why; the first hundred.
     pub errors: Vec<String>,
 }
 
@@ -124,8 +124,8 @@ pub async fn schedule(
 ) -> Result<Json<ScheduleAnswer>, Refusal> {
     params.finish()?;
     find(&server, &caller, &campaign).await?;
-    let Scheduling { scheduled, skipped, errors } = server.engine.schedule(&campaign).await?;
-    let data = SchedulingResult { scheduled, skipped, errors };
+    let Scheduling { scheduled, skipped, unplanned } = server.engine.schedule(&campaign).await?;
+    let data = SchedulingResult { scheduled, skipped, errors: unplanned.told };
     Ok(Json(ScheduleAnswer { success: true, data }))
 }
 

@@ -50,6 +50,9 @@ pub struct CampaignView {
     pub route: String,
     /// Who writes.
     pub from: Option<String>,
+    /// The priority of its mails.
+    #[schema(pattern = "^(critical|high|medium|low)$")]
+    pub priority: &'static str,
     /// Where it stands.
     #[schema(pattern = "^(draft|running|paused|cancelled|done)$")]
     pub state: &'static str,
@@ -68,6 +71,10 @@ pub struct CampaignView {
     pub planned: u64,
     /// Mails that have been scheduled.
     pub scheduled: u64,
+    /// How many prospects could not be planned: a template wants what nobody said of them, or there is no room.
+    pub error_count: u64,
+    /// Who and why, of the first hundred. Enrolled again with what was missing, they are planned when it is launched again.
+    pub errors: Vec<String>,
     /// When the last of them was to go out.
     #[schema(format = DateTime)]
     pub last_at: Option<String>,
@@ -89,6 +96,7 @@ impl CampaignView {
             sequence_id: definition.sequence_id.clone(),
             route: definition.route.clone(),
             from: definition.from.as_ref().map(|from| from.address.clone()),
+            priority: definition.lane().name(),
             state: record.state.name(),
             steps: json(serde_json::to_value(&definition.steps)),
             settings: definition.settings.as_ref().map(|settings| json(serde_json::to_value(settings))),
@@ -96,6 +104,8 @@ impl CampaignView {
             prospects: record.prospects,
             planned: record.ledger.plan.after.min(record.prospects),
             scheduled: record.scheduled,
+            error_count: record.ledger.unplanned.count,
+            errors: record.ledger.unplanned.told.clone(),
             last_at: record.last_at.map(|at| at.to_string()),
             created_at: record.created_at.to_string(),
         }
@@ -143,6 +153,7 @@ pub async fn create(
             sequence_id: fields.get("sequence_id").unwrap_or_default(),
             route: fields.get("route").unwrap_or_default(),
             from: fields.get("from"),
+            priority: fields.get("priority"),
             steps: fields.get("steps").unwrap_or_default(),
             settings: fields.get("settings"),
             start_at: fields.get("start_at"),

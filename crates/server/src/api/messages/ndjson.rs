@@ -53,6 +53,7 @@ pub(super) fn answer(
         searched: 0,
         read: 0,
         ended: false,
+        skips: false,
         more_room: None,
     };
     let sender = Sender { caller, header_key, traceparent };
@@ -124,6 +125,8 @@ struct Lines {
     searched: usize,
     read: u64,
     ended: bool,
+    /// Whether this line is too large, so that what comes of it is dropped until it ends.
+    skips: bool,
     /// Room for a line that is larger than a batch, while it comes.
     more_room: Option<OwnedSemaphorePermit>,
 }
@@ -142,11 +145,9 @@ impl Lines {
         let mut batch = Batch::default();
         let mut bytes = 0;
         loop {
-            while let Some(line) = self.next_line() {
-                if !line.trim_ascii().is_empty() {
-                    bytes += line.len();
-                    let line =
-                        if line.len() > bytes_max { Err(Problem::too_large(bytes_max)) } else { Ok(line) };
+            while let Some(line) = self.next_line(bytes_max) {
+                if !line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty()) {
+                    bytes += line.as_ref().map_or(0, Bytes::len);
                     batch.lines.push((self.read, line));
                 }
                 if batch.lines.len() >= BATCH_LINES_MAX || bytes >= BATCH_BYTES_MAX {
@@ -164,31 +165,30 @@ impl Lines {
         }
     }
 
-    /// A line that has come whole.
-    fn next_line(&mut self) -> Option<Bytes> {
+    /// A line that has come whole, or the end of one that is too large.
+    fn next_line(&mut self, bytes_max: usize) -> Option<Result<Bytes, Problem>> {
         let end = self.rest[self.searched..].iter().position(|byte| *byte == b'\n');
         let line = match end.map(|end| self.searched + end) {
-            Some(end) => {
-                let line = self.rest.split_to(end + 1);
-                line.freeze().slice(..end)
-            }
-            None if self.ended && !self.rest.is_empty() => self.rest.split().freeze(),
+            Some(end) => self.rest.split_to(end + 1).freeze().slice(..end),
+            None if self.ended && (self.skips || !self.rest.is_empty()) => self.rest.split().freeze(),
             None => {
+                self.skips |= self.rest.len() > bytes_max;
+                if self.skips {
+                    self.rest.clear();
+                }
                 self.searched = self.rest.len();
                 return None;
             }
         };
         self.searched = 0;
         self.read += 1;
-        Some(line)
+        let is_too_large = std::mem::take(&mut self.skips) || line.len() > bytes_max;
+        Some(if is_too_large { Err(Problem::too_large(bytes_max)) } else { Ok(line) })
     }
 
     /// Reads on, until something has come or all is read.
     async fn fill(&mut self, server: &Server) -> Result<(), Problem> {
         let bytes_max = server.limits.body_bytes_max;
-        if self.rest.len() > bytes_max {
-            return Err(Problem::too_large(bytes_max));
-        }
         match self.rest.len() > BATCH_BYTES_MAX {
             true if self.more_room.is_none() => self.more_room = Some(server.room.take(2 * bytes_max)?),
             true => {}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redeliver_core::accept::NewMessage;
+use redeliver_core::campaign::STEP_TYPE;
 use redeliver_core::email::{EMAIL_TYPE, Email};
 use redeliver_core::{Content, Failure, Lane, Name, Timestamp};
 use redeliver_engine::access::Role;
@@ -204,11 +205,13 @@ pub(super) fn check_word(word: String) -> Result<Arc<str>, String> {
     check_printable(&word, WORD_CHARS_MAX).map(|()| word.into())
 }
 
-/// A content type of a caller's own: what says that it is an e-mail has not been looked over as one.
+/// A content type of a caller's own: what says that it is an e-mail has not been looked over as one, and only a campaign that
+/// is planned makes its mails.
 pub(super) fn check_content_type(word: String) -> Result<Arc<str>, String> {
-    match word == EMAIL_TYPE {
-        true => Err("is for e-mails, which are sent as email".to_owned()),
-        false => check_word(word),
+    match word.as_str() {
+        EMAIL_TYPE => Err("is for e-mails, which are sent as email".to_owned()),
+        STEP_TYPE => Err("is for the mails of campaigns, which are launched".to_owned()),
+        _ => check_word(word),
     }
 }
 

@@ -175,7 +175,11 @@ async fn many(
     let status = match () {
         () if any(StatusCode::CREATED) => StatusCode::CREATED,
         () if any(StatusCode::CONFLICT) && !any(StatusCode::OK) => {
-            return Err(Problem::conflict("each of these keys is known for another content"));
+            let known = taken.iter().enumerate().filter(|(_, one)| one.status == StatusCode::CONFLICT);
+            let wrong = |index| FieldProblem::new(format!("[{index}].key"), "is known for another content");
+            let errors = known.map(|(index, _)| wrong(index)).collect();
+            let problem = Problem::conflict("each of these keys is known for another content");
+            return Err(problem.naming(errors));
         }
         () => StatusCode::OK,
     };
@@ -246,7 +250,9 @@ async fn tell(server: &Server, head: NewMessage, accepted: Accepted) -> Result<T
             Taken { status: StatusCode::OK, answer }
         }
         Accepted::Conflict(id) => {
-            refused(Problem::conflict(format!("the key is known for another content, that of message {id}")))
+            let wrong = format!("is known for another content, that of message {id}");
+            let problem = Problem::conflict(format!("the key {wrong}"));
+            refused(problem.naming(vec![FieldProblem::new("key", wrong)]))
         }
         Accepted::NoRoute => {
             refused(Problem::from(FieldProblem::new("route", "names no route of the config")))

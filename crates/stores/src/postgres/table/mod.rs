@@ -9,14 +9,14 @@ use redeliver_core::Timestamp;
 use redeliver_engine::clock::FollowedClock;
 use redeliver_engine::store::{Applied, StoreError};
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row as Found};
+use tokio_postgres::{Client, Error as SqlError, Row as Found};
 
-use super::connections::{Connections, ask};
-use super::errors::{Fault, OpenError, open_error};
+use super::connections::{Connections, ask, transact};
+use super::errors::{Fault, OpenError, is_of_a_type, open_error};
 use super::limit;
+use super::line::Line;
 use super::open::{Address, OpenOptions};
 use super::rows::get;
-use super::takes_limits;
 use crate::adopted::{Due, Examined, Judge, Micros, Page, Rewrite, Row, Rows, Tally, Which};
 use crate::mails::Fields;
 use crate::mapping::{Mapping, filled, literal};
@@ -45,8 +45,7 @@ impl PostgresTable {
             shape
         };
         let shape = looked.await.map_err(|fault| open_error(&address.place, &fault))?;
-        let address =
-            if takes_limits(&address, &options).await? { address.limited(&options) } else { address };
+        let address = address.limited(&options).await?;
         let connections = Connections::new(&address, &options, FollowedClock::new())
             .map_err(|fault| open_error(&address.place, &fault))?;
         Ok(Self { connections, shape })
@@ -81,7 +80,7 @@ impl Rows for PostgresTable {
     }
 
     async fn rewrite(&self, ids: Vec<String>, judge: Judge) -> Result<Vec<Applied>, StoreError> {
-        ask!(self, |db| rewrite(db, &self.shape, &ids, &judge))
+        transact!(self, |db| rewrite(db, &self.shape, &ids, &judge))
     }
 
     async fn find(&self, which: Which, limit: usize) -> Result<Vec<Row>, StoreError> {
@@ -102,6 +101,10 @@ impl Rows for PostgresTable {
 
     fn is_id(&self, text: &str) -> bool {
         self.shape.is_id(text)
+    }
+
+    fn has_number_ids(&self) -> bool {
+        self.shape.has_number_ids()
     }
 }
 
@@ -129,14 +132,15 @@ async fn next_due_at(db: &Client, shape: &Shape, attempts_max: u32) -> Result<Op
 }
 
 async fn rewrite(
-    db: &mut Client,
+    db: &mut Line<'_>,
     shape: &Shape,
     ids: &[String],
     judge: &Judge,
 ) -> Result<Vec<Applied>, Fault> {
-    let transaction = db.transaction().await?;
+    let transaction = db.begin().await?;
     let params = [(&ids as _, Type::TEXT_ARRAY)];
-    let rows = read(transaction.query_typed(&shape.fill(include_str!("sql/lock.sql")), &params).await?)?;
+    let locked = transaction.query_typed(&shape.fill(include_str!("sql/lock.sql")), &params).await;
+    let rows = read(found(ids, locked)?)?;
     let judged = judge(&rows);
     if !judged.rewrites.is_empty() {
         let written = write(transaction.client(), shape, &judged.rewrites).await?;
@@ -177,7 +181,7 @@ async fn find(db: &Client, shape: &Shape, which: &Which, most: usize) -> Result<
     let rows = match which {
         Which::Ids(ids) => {
             let params = [(ids as _, Type::TEXT_ARRAY), (&most as _, Type::INT8)];
-            db.query_typed(&shape.fill(include_str!("sql/by_id.sql")), &params).await?
+            found(ids, db.query_typed(&shape.fill(include_str!("sql/by_id.sql")), &params).await)?
         }
         Which::Lapsed(now) => {
             let params = [(&micros(*now) as _, Type::INT8), (&most as _, Type::INT8)];
@@ -198,6 +202,19 @@ async fn find(db: &Client, shape: &Shape, which: &Which, most: usize) -> Result<
         }
     };
     read(rows)
+}
+
+/// The rows of these ids. Where one alone was asked for that its column can't have, there is none.
+fn found(ids: &[String], asked: Result<Vec<Found>, SqlError>) -> Result<Vec<Found>, Fault> {
+    match asked {
+        Err(error) if is_of_a_type(&error) && ids.len() == 1 => Ok(Vec::new()),
+        asked => Ok(asked?),
+    }
+}
+
+async fn is_there(db: &Client, shape: &Shape, id: Option<&str>) -> Result<bool, Fault> {
+    let ids = id.map(str::to_owned).into_iter().collect();
+    Ok(!find(db, shape, &Which::Ids(ids), 1).await?.is_empty())
 }
 
 /// What a page is asked for besides its words.
@@ -288,7 +305,12 @@ fn read(rows: Vec<Found>) -> Result<Vec<Row>, Fault> {
 async fn mail(db: &Client, shape: &Shape, id: Option<&str>) -> Result<Option<Fields>, Fault> {
     let question = shape.mapping.mail_question(&shape.fill("$1::text::{id_type}")).map_err(Fault::Unfit)?;
     let sql = filled(include_str!("sql/mail.sql"), &[("mail", question)]);
-    let Some(row) = db.query_typed_opt(&sql, &[(&id as _, Type::TEXT)]).await? else { return Ok(None) };
+    let asked = db.query_typed_opt(&sql, &[(&id as _, Type::TEXT)]).await;
+    // The question may be at fault, too, but not for a row that can't be.
+    if asked.as_ref().is_err_and(is_of_a_type) && !is_there(db, shape, id).await? {
+        return Ok(None);
+    }
+    let Some(row) = asked? else { return Ok(None) };
     let found: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&get::<String>(&row, 0)?).map_err(|wrong| Fault::Odd(wrong.to_string()))?;
     let text = |value: serde_json::Value| match value {

@@ -61,11 +61,23 @@ impl Shape {
 
     /// Whether this text can be the id of a row.
     pub(super) fn is_id(&self, text: &str) -> bool {
+        let is_number = |within: std::ops::RangeInclusive<i64>| {
+            text.parse::<i64>().is_ok_and(|id| id.to_string() == text && within.contains(&id))
+        };
         match self.type_of(&self.mapping.columns.id) {
-            "bigint" | "integer" | "smallint" => text.parse::<i64>().is_ok_and(|id| id.to_string() == text),
+            "bigint" => is_number(i64::MIN..=i64::MAX),
+            "integer" => is_number(i32::MIN.into()..=i32::MAX.into()),
+            "smallint" => is_number(i16::MIN.into()..=i16::MAX.into()),
             "uuid" => uuid::Uuid::try_parse(text).is_ok(),
-            _ => !text.contains('\0'),
+            // What is too long would be cut, and be another row's.
+            other => !text.contains('\0') && chars_max(other).is_none_or(|max| text.chars().count() <= max),
         }
+    }
+
+    /// Whether ids are numbers, rather than texts that may look like some.
+    pub(super) fn has_number_ids(&self) -> bool {
+        let kind = self.type_of(&self.mapping.columns.id);
+        ["bigint", "integer", "smallint", "numeric"].iter().any(|number| kind.starts_with(number))
     }
 
     /// The time of a column that is so many microseconds after 1970.
@@ -171,6 +183,11 @@ impl Shape {
         sets.extend(c.last_queued_at.as_deref().map(|name| time(name, "last_queued_at")));
         sets.join(", ")
     }
+}
+
+/// How many characters a type of texts has room for, if it says so: `character varying(20)`.
+fn chars_max(kind: &str) -> Option<usize> {
+    kind.strip_prefix("character")?.rsplit_once('(')?.1.strip_suffix(')')?.parse().ok()
 }
 
 /// Finds every column that is missing or that can't hold what it should.

@@ -1,5 +1,7 @@
 //! An application's table in a SQLite file. Statements are in `sql/`, with blanks for its names.
 
+#[cfg(test)]
+mod plans;
 mod shape;
 
 use std::path::Path;
@@ -122,6 +124,10 @@ impl Rows for SqliteTable {
 
     fn is_id(&self, text: &str) -> bool {
         self.0.shape.is_id(text)
+    }
+
+    fn has_number_ids(&self) -> bool {
+        self.0.shape.has_number_ids()
     }
 }
 

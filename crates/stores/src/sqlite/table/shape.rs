@@ -21,6 +21,8 @@ pub(super) struct Shape {
     pub(super) mapping: Mapping,
     /// Whether ids are numbers.
     has_numbers: bool,
+    /// Whether ids are texts, whatever they look like.
+    has_texts: bool,
     zone: jiff::tz::TimeZone,
     blanks: Vec<(&'static str, String)>,
 }
@@ -76,12 +78,15 @@ impl Shape {
         {
             return Err(unfit(format!("{} is neither its primary key nor unique", quoted(&c.id))));
         }
-        let has_numbers =
-            columns.iter().any(|(name, kind, _)| name == &c.id && kind.to_ascii_uppercase().contains("INT"));
+        let id_type = columns.iter().find(|(name, ..)| name == &c.id).map(|(_, kind, _)| kind);
+        let id_type = id_type.map(|kind| kind.to_ascii_uppercase()).unwrap_or_default();
+        let has_numbers = id_type.contains("INT");
+        // As SQLite itself tells which columns hold texts.
+        let has_texts = !has_numbers && ["CHAR", "CLOB", "TEXT"].iter().any(|word| id_type.contains(word));
         let zone = jiff::tz::TimeZone::get(&mapping.zone)
             .map_err(|_| unfit(format!("there is no zone {:?}", mapping.zone)))?;
         let blanks = blanks(&mapping);
-        Ok(Self { has_numbers, zone, blanks, mapping })
+        Ok(Self { has_numbers, has_texts, zone, blanks, mapping })
     }
 
     /// A statement with this table's names in its blanks.
@@ -92,6 +97,11 @@ impl Shape {
     /// Whether this text can be the id of a row.
     pub(super) fn is_id(&self, text: &str) -> bool {
         !self.has_numbers || text.parse::<i64>().is_ok_and(|id| id.to_string() == text)
+    }
+
+    /// Whether what looks like a number among the ids is one.
+    pub(super) fn has_number_ids(&self) -> bool {
+        !self.has_texts
     }
 
     /// An id as a value.

@@ -9,6 +9,7 @@ use super::closed::Closed;
 use super::confirms::{Confirm, Confirms};
 use super::connection::{Shared, lock};
 use super::frame::{FRAME_OVERHEAD_BYTES, put_content, put_method};
+use super::in_hand::{InHand, Weight};
 use super::method::{Method, flags};
 use super::properties::Properties;
 use super::table::Table;
@@ -36,6 +37,17 @@ pub struct Delivery {
     pub body: Bytes,
     /// How long the body was.
     pub body_bytes: u64,
+    /// Keeps its place among what is in hand.
+    pub weight: Weight,
+}
+
+/// How much may come before something of it is done with.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Messages that were not acknowledged.
+    pub prefetch: u16,
+    /// Bytes of the bodies of deliveries that have not been dropped; beyond that nothing more is read.
+    pub in_hand_bytes_max: usize,
 }
 
 /// Where a message goes.
@@ -110,16 +122,18 @@ impl Channel {
         self.shared.frame_max.saturating_sub(FRAME_OVERHEAD_BYTES)
     }
 
-    /// Asks for what comes to a queue, so many at a time. Nothing more comes once the channel or the queue is gone.
+    /// Asks for what comes to a queue, so much at a time. Nothing more comes once the channel or the queue is gone.
     pub async fn consume(
         &self,
         queue: &Short,
-        prefetch: u16,
+        flow: Flow,
     ) -> Result<mpsc::UnboundedReceiver<Delivery>, Closed> {
+        let Flow { prefetch, in_hand_bytes_max } = flow;
+        // No broker of ours knows a prefetch in bytes.
         self.call(&Method::BasicQos { prefetch_bytes: 0, prefetch, flags: 0 }).await?;
         // No more than the prefetch is ever on its way.
         let (deliver, deliveries) = mpsc::unbounded_channel();
-        lock(&self.line.state).deliver = Some(deliver);
+        lock(&self.line.state).deliver = Some((deliver, InHand::new(in_hand_bytes_max)));
         let tag = Short::cut("redeliver");
         let arguments = Table::default();
         self.call(&Method::BasicConsume { reserved: 0, queue: queue.clone(), tag, flags: 0, arguments })
@@ -175,7 +189,7 @@ struct State {
     confirms: Confirms,
     left_behind: usize,
     coming: Option<Coming>,
-    deliver: Option<mpsc::UnboundedSender<Delivery>>,
+    deliver: Option<(mpsc::UnboundedSender<Delivery>, Arc<InHand>)>,
 }
 
 /// A content that has not come whole.
@@ -238,10 +252,11 @@ impl Line {
         Ok(None)
     }
 
-    pub(super) fn hear_head(&self, bytes: Bytes) -> Result<(), Malformed> {
+    /// Hears the head of a content, and says whose hands are full now.
+    pub(super) fn hear_head(&self, bytes: Bytes) -> Result<Option<Arc<InHand>>, Malformed> {
         let mut state = lock(&self.state);
         if state.closed.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         let coming = state.coming.as_mut().ok_or(Malformed("a content of nothing"))?;
         if coming.head.is_some() {
@@ -251,10 +266,11 @@ impl Line {
         state.finish()
     }
 
-    pub(super) fn hear_body(&self, bytes: &[u8]) -> Result<(), Malformed> {
+    /// Hears a part of the body of a content, and says whose hands are full now.
+    pub(super) fn hear_body(&self, bytes: &[u8]) -> Result<Option<Arc<InHand>>, Malformed> {
         let mut state = lock(&self.state);
         if state.closed.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         let coming = state.coming.as_mut().ok_or(Malformed("a content of nothing"))?;
         let Some((length, _)) = &coming.head else { return Err(Malformed("a body without a head")) };
@@ -269,31 +285,31 @@ impl Line {
 }
 
 impl State {
-    /// Passes a content on if it is whole.
-    fn finish(&mut self) -> Result<(), Malformed> {
+    /// Passes a content on if it is whole, and says whose hands are full then.
+    fn finish(&mut self) -> Result<Option<Arc<InHand>>, Malformed> {
         let is_whole = |coming: &mut Coming| {
             coming.head.as_ref().is_some_and(|(length, _)| coming.read_bytes == *length)
         };
-        let Some(coming) = self.coming.take_if(is_whole) else { return Ok(()) };
+        let Some(coming) = self.coming.take_if(is_whole) else { return Ok(None) };
         let (body_bytes, properties) = coming.head.ok_or(Malformed("a body without a head"))?;
         match coming.method {
             Method::BasicReturn { code, text, .. } => {
                 let properties = properties?;
                 let name = properties.header(NAME_HEADER);
                 let name = name.ok_or(Malformed("a message came back that nobody sent"))?;
-                self.confirms.on_return(name, code, text.as_str().into())
+                self.confirms.on_return(name, code, text.as_str().into())?;
+                Ok(None)
             }
             Method::BasicDeliver { tag, flags, .. } => {
                 let redelivered = flags & flags::REDELIVERED != 0;
                 let body = coming.body.freeze();
-                let delivery = Delivery { tag, redelivered, properties, body, body_bytes };
-                if let Some(deliver) = &self.deliver {
-                    // Whoever is gone closes the channel, and the broker delivers it again.
-                    let _ = deliver.send(delivery);
-                }
-                Ok(())
+                let Some((deliver, in_hand)) = &self.deliver else { return Ok(None) };
+                let weight = in_hand.take(body.len());
+                // Whoever is gone closes the channel, and the broker delivers it again.
+                let _ = deliver.send(Delivery { tag, redelivered, properties, body, body_bytes, weight });
+                Ok(in_hand.is_full().then(|| Arc::clone(in_hand)))
             }
-            _ => Ok(()),
+            _ => Ok(None),
         }
     }
 }

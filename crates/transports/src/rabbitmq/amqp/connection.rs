@@ -13,6 +13,7 @@ use super::channel::{Channel, Line};
 use super::closed::Closed;
 use super::frame::{Frame, put_heartbeat, put_method};
 use super::handshake::{Agreed, greet};
+use super::in_hand::InHand;
 use super::method::Method;
 use super::wire::{Malformed, Short};
 
@@ -162,15 +163,15 @@ impl Shared {
         self.flush.notify_one();
     }
 
-    /// Hears a frame.
-    fn hear(&self, frame: Frame) -> Result<(), Closed> {
+    /// Hears a frame, and says whose hands are full now.
+    fn hear(&self, frame: Frame) -> Result<Option<Arc<InHand>>, Closed> {
         match frame {
-            Frame::Heartbeat => Ok(()),
-            Frame::Method(0, method) => self.hear_of_connection(method),
+            Frame::Heartbeat => Ok(None),
+            Frame::Method(0, method) => self.hear_of_connection(method).map(|()| None),
             // The number may be used again.
             Frame::Method(number, Method::ChannelCloseOk {}) => {
                 self.forget(number);
-                Ok(())
+                Ok(None)
             }
             Frame::Method(number, Method::ChannelClose { code, text, .. }) => {
                 // Before anybody hears of it: whoever does may open a channel of this number at once, and a broker is deaf
@@ -179,23 +180,23 @@ impl Shared {
                 if let Some(line) = self.line(number) {
                     line.end(&Closed::said(code, text.as_str()));
                 }
-                Ok(())
+                Ok(None)
             }
             Frame::Method(number, method) => {
                 // What is still on its way to a channel that is gone says nothing to anybody.
-                let Some(line) = self.line(number) else { return Ok(()) };
+                let Some(line) = self.line(number) else { return Ok(None) };
                 if let Some(answer) = line.hear(method)? {
                     self.say(number, &answer);
                 }
-                Ok(())
+                Ok(None)
             }
             Frame::Head(number, bytes) => match self.line(number) {
                 Some(line) => Ok(line.hear_head(bytes)?),
-                None => Ok(()),
+                None => Ok(None),
             },
             Frame::Body(number, bytes) => match self.line(number) {
                 Some(line) => Ok(line.hear_body(&bytes)?),
-                None => Ok(()),
+                None => Ok(None),
             },
         }
     }
@@ -233,7 +234,11 @@ async fn read(
     let why = loop {
         match Frame::take(&mut bytes, shared.frame_max) {
             Ok(Some(frame)) => match shared.hear(frame) {
-                Ok(()) => continue,
+                Ok(None) => continue,
+                Ok(Some(in_hand)) => {
+                    in_hand.has_room().await;
+                    continue;
+                }
                 Err(why) => break why,
             },
             Ok(None) => {}

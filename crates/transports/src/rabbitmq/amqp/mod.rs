@@ -7,13 +7,15 @@ mod confirms;
 mod connection;
 pub mod frame;
 mod handshake;
+mod in_hand;
 pub mod method;
 pub mod properties;
 pub mod table;
 pub mod wire;
 
-pub use channel::{Address, Channel, Delivery, NAME_HEADER};
+pub use channel::{Address, Channel, Delivery, Flow, NAME_HEADER};
 pub use closed::{Closed, code};
 pub use confirms::Confirm;
 pub use connection::{Connection, Options, Stream};
 pub use handshake::FRAME_BYTES_MAX;
+pub use in_hand::Weight;

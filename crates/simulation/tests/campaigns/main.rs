@@ -2,6 +2,8 @@
 //! as it must be, once, and not after a stop.
 #![allow(clippy::unwrap_used, reason = "that's how a test fails")]
 
+mod told;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
--- Whoever has been looking at the past for longest: no row that died since can be cleared away.
+-- Whoever looks at the past, the furthest back first: no row that died since can be cleared away.
 SELECT who, since_s, transactions
 FROM (
     SELECT format('process %s of user %s (%s, %s)', pid, usename, application_name, state) AS who,
@@ -15,7 +15,11 @@ FROM (
     UNION ALL
     SELECT format('replication slot %s', slot_name), NULL, greatest(age(xmin), age(catalog_xmin))::bigint
     FROM pg_replication_slots
+    UNION ALL
+    -- A standby without a slot that lets us know what it reads (hot_standby_feedback).
+    SELECT format('standby %s at %s', application_name, client_addr), NULL, age(backend_xmin)::bigint
+    FROM pg_stat_replication
 ) AS holders
 WHERE transactions IS NOT NULL
-ORDER BY since_s DESC NULLS LAST, transactions DESC
-LIMIT 1
+ORDER BY transactions DESC, since_s DESC NULLS LAST
+LIMIT 20

@@ -1,0 +1,102 @@
+//! What a mail of a campaign waits for, as whoever asks why is told. Nothing is counted, and nothing is kept.
+
+use redeliver_core::calendar::Zone;
+use redeliver_core::campaign::{CampaignState, Follows, MailOf};
+use redeliver_core::explain::GateView;
+use redeliver_core::gate::GateKey;
+use redeliver_core::{Content, Message, State, Timestamp};
+
+use super::dispatch::{BUSY, OUTSIDE, SUPPRESSED, dossier, full, previous, reservation, whom};
+use super::{CampaignError, Desk, Ways};
+use crate::campaigns::Dossier;
+use crate::engine::Engine;
+use crate::store::StoreError;
+
+impl Engine {
+    /// What stands before a mail of a campaign, in the order in which it is asked; nothing for any other message.
+    pub(crate) async fn campaign_gates(
+        &self,
+        message: &Message,
+        content: &Content,
+        now: Timestamp,
+    ) -> Result<Vec<GateView>, StoreError> {
+        let (Some(of), Some(desk)) = (MailOf::of_content(content), &self.desk) else { return Ok(Vec::new()) };
+        let Some(dossier) = dossier(desk, &of, message).await? else { return Ok(Vec::new()) };
+        let mut gates = vec![its_campaign(&dossier), its_prospect(&dossier)];
+        if !waits_for_the_list(message) {
+            let address = whom(content, &dossier.prospect.prospect);
+            let is_on_it = desk.store.suppressed(&message.workspace, &address).await?.is_some();
+            gates.push(gate("suppression", is_on_it.then(|| (None, SUPPRESSED.to_owned()))));
+        }
+        match desk.ways(&of.campaign, dossier.settings_version).await {
+            Ok(Some(ways)) => gates.extend(times(desk, &ways, &of, &dossier, message, now).await?),
+            Ok(None) => {}
+            Err(CampaignError::Store(error)) => return Err(error),
+            Err(wrong) => gates.push(GateView::closed("window", None, wrong.to_string())),
+        }
+        Ok(gates)
+    }
+}
+
+fn its_campaign(dossier: &Dossier) -> GateView {
+    let is_ended = dossier.state == CampaignState::Cancelled;
+    let words = || (None, "its campaign was ended, and it is cancelled when its time comes".to_owned());
+    gate("campaign", is_ended.then(words))
+}
+
+fn its_prospect(dossier: &Dossier) -> GateView {
+    let words =
+        |reason| format!("whoever it is for was stopped ({reason}), and it is cancelled when its time comes");
+    gate("prospect", dossier.prospect.stopped_for.as_ref().map(|reason| (None, words(reason))))
+}
+
+/// Whether the list of those who want no more stands among the shared gates of this message.
+fn waits_for_the_list(message: &Message) -> bool {
+    matches!(&message.state, State::Waiting { parked_for: Some(key) } if GateKey::is_suppression(key))
+}
+
+/// The gates with a known end: the step before, the window, the sender's distance, the quotas.
+async fn times(
+    desk: &Desk,
+    ways: &Ways,
+    of: &MailOf,
+    dossier: &Dossier,
+    message: &Message,
+    now: Timestamp,
+) -> Result<Vec<GateView>, StoreError> {
+    let zone: Option<Zone> = dossier.prospect.prospect.zone.as_deref().and_then(|zone| zone.parse().ok());
+    let mut gates = Vec::new();
+    if of.step > 1 {
+        let before = previous(desk, ways, of).await?;
+        gates.push(match before.map_or(Follows::Now, |before| before.lets(ways, zone.as_ref(), of, now)) {
+            Follows::Now => GateView::open("step"),
+            Follows::NotBefore { at, reason } => GateView::closed("step", Some(at), reason),
+            Follows::Never { reason } => GateView::closed("step", None, reason),
+        });
+    }
+    let calendar = ways.calendar(zone.as_ref());
+    let is_open = calendar.is_open(now);
+    gates.push(gate("window", (!is_open).then(|| (calendar.next_open(now), OUTSIDE.to_owned()))));
+    let request = reservation(ways, message, of, now);
+    let allowances = request.allowances.clone();
+    let room = desk.store.room(request).await?;
+    // What has room again outside of the window goes when that opens.
+    let open_from = |at| calendar.next_open(at).unwrap_or(at);
+    gates.push(gate("spacing", room.free_at.map(|at| (Some(open_from(at)), BUSY.to_owned()))));
+    gates.push(gate(
+        "quota",
+        room.full.map(|index| {
+            let (at, reason) = full(allowances.get(index), now);
+            (Some(open_from(at)), reason)
+        }),
+    ));
+    Ok(gates)
+}
+
+/// A gate that is closed for what is said, if anything is.
+fn gate(name: &str, closed: Option<(Option<Timestamp>, String)>) -> GateView {
+    match closed {
+        None => GateView::open(name),
+        Some((until, reason)) => GateView::closed(name, until, reason),
+    }
+}

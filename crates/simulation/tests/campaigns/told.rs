@@ -1,0 +1,227 @@
+//! What is told of a campaign and its mails: what they wait for, what went wrong, who could not be written to, whose they are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redeliver_core::accept::NewMessage;
+use redeliver_core::calendar::Zone;
+use redeliver_core::campaign::{CampaignState, MailOf, Prospect, Settings};
+use redeliver_core::email::Email;
+use redeliver_core::explain::Explanation;
+use redeliver_core::{Content, DeadReason, Failure, Outcome, State};
+use redeliver_engine::campaign::Scheduling;
+use redeliver_engine::campaigns::Campaigns;
+use redeliver_simulation::stage::{Carrying, Stage};
+
+use crate::{
+    AT_ONCE, DAY, HOUR, NINE_TO_ELEVEN, act, campaigns_route, deed, delivered, judge, launch, prospect_of,
+    set_up, set_up_steps, state, times,
+};
+
+#[test]
+fn what_says_that_it_is_of_another_workspaces_campaign_is_nothing_of_it() {
+    let mut stage = Stage::at_ease(campaigns_route(), delivered);
+    set_up(&mut stage, "c", "{}", 1);
+    launch(&mut stage, "c");
+    let of = MailOf {
+        campaign: "c".to_owned(),
+        prospect: "p-1".to_owned(),
+        step: 1,
+        sender: "ada@example.org".to_owned(),
+    };
+    let forged = NewMessage { workspace: "other".into(), ..NewMessage::new("story", of.to_content()) };
+    let email = Email { subject: "own words".to_owned(), ..Email::default() };
+    let own = Content { attributes: of.to_content().attributes, ..email.to_content().unwrap() };
+    let own = NewMessage { workspace: "other".into(), ..NewMessage::new("story", own) };
+    let ids = stage.accept(vec![forged, own]);
+    stage.pass(HOUR);
+    let state = stage.message(&ids[0]).state;
+    assert!(matches!(state, State::Dead { reason: DeadReason::Refused, .. }), "{state:?}");
+    assert!(
+        matches!(stage.message(&ids[1]).state, State::Delivered { .. }),
+        "a mail of its own words goes out"
+    );
+    assert!(stage.log().carryings.iter().all(|carrying| carrying.message.id != ids[0]));
+    let sent = act(&mut stage, async move |engine| {
+        let record = engine.campaign("c").await.unwrap();
+        engine.campaign_sent(&record).await.unwrap()
+    });
+    assert_eq!(sent, 1, "and is counted nowhere");
+}
+
+/// What a mail is told that it waits for.
+fn explained(stage: &mut Stage, key: &'static str) -> Explanation {
+    let store = Arc::clone(&stage.store);
+    act(stage, async move |engine| {
+        let found = store.by_keys("default", vec![key.to_owned()]).await.unwrap();
+        engine.explain(&found[0].as_ref().unwrap().id).await.unwrap().unwrap()
+    })
+}
+
+fn settle_on(stage: &mut Stage, settings: &str) {
+    let (store, settings) = (Arc::clone(&stage.store), serde_json::from_str::<Settings>(settings).unwrap());
+    stage.now(async move { store.put_settings("default".into(), settings, deed()).await }).unwrap();
+}
+
+#[test]
+fn a_mail_that_waits_says_for_which_window_quota_distance_or_step() {
+    let check = |settings: &str, key: &'static str, gate: &str, words: &str| {
+        let mut stage = Stage::at_ease(campaigns_route(), delivered);
+        set_up(&mut stage, "c", r#"{ "zone": "Europe/Paris", "spacing": ["30s", "30s"] }"#, 3);
+        launch(&mut stage, "c");
+        settle_on(&mut stage, settings);
+        stage.pass(Duration::from_secs(400));
+        let said = explained(&mut stage, key);
+        assert!(said.sentence.contains(words), "{}", said.sentence);
+        let shut: Vec<&str> = said.gates.iter().filter(|view| !view.open).map(|view| &*view.gate).collect();
+        assert!(shut.contains(&gate), "{shut:?}");
+        let (until, now) = (said.earliest_at.unwrap(), stage.time());
+        assert!(until > now, "{until} is after {now}");
+    };
+    let tomorrow = {
+        let stage = Stage::at_ease(campaigns_route(), delivered);
+        let zone: Zone = "Europe/Paris".parse().unwrap();
+        zone.local_day(stage.time()).next()
+    };
+    check(
+        &format!(r#"{{ "zone": "Europe/Paris", "blackouts": ["{}"] }}"#, tomorrow.plus(-1)),
+        "p-1:c:1",
+        "window",
+        "it is outside of its window: not before",
+    );
+    check(
+        r#"{ "zone": "Europe/Paris", "daily_quota": 1 }"#,
+        "p-3:c:1",
+        "quota",
+        "the quota of its workspace is used up: not before",
+    );
+    check(
+        r#"{ "spacing": ["10m", "10m"] }"#,
+        "p-3:c:1",
+        "spacing",
+        "its sender has just sent another: not before",
+    );
+    let mut stage = Stage::at_ease(campaigns_route(), |carrying| match carrying.message.attempts {
+        0..3 => (AT_ONCE, Outcome::Failed(Failure::new("451 later"))),
+        _ => (AT_ONCE, Outcome::Delivered { receipt: None }),
+    });
+    set_up_steps(&mut stage, "c", r#"{ "spacing": ["30s", "30s"] }"#, 1, &[0, 0]);
+    launch(&mut stage, "c");
+    stage.pass(Duration::from_secs(40));
+    let said = explained(&mut stage, "p-1:c:2");
+    assert!(said.sentence.contains("the step before it has not gone out: not before"), "{}", said.sentence);
+    let stopped = |stage: &mut Stage| {
+        act(stage, async |engine| engine.pause_campaign("c", &"ann".into()).await.map(drop)).unwrap();
+    };
+    stopped(&mut stage);
+    let said = explained(&mut stage, "p-1:c:2");
+    assert!(said.sentence.contains("campaign c is paused by ann since"), "{}", said.sentence);
+}
+
+#[test]
+fn what_whoever_tends_could_not_plan_is_kept_with_the_campaign_and_planned_once_it_is_corrected() {
+    let mut stage = Stage::at_ease(campaigns_route(), delivered);
+    set_up(&mut stage, "c", NINE_TO_ELEVEN, 1);
+    launch(&mut stage, "c");
+    let late = |fields: &[(&str, &str)]| Prospect {
+        id: "late".to_owned(),
+        email: "late@example.org".to_owned(),
+        zone: None,
+        fields: fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+    };
+    let (nameless, named) = (late(&[]), late(&[("name", "Late")]));
+    act(&mut stage, async move |engine| engine.enrol("c", vec![nameless]).await.unwrap());
+    stage.pass(4 * DAY);
+    assert_eq!((times(&stage).len(), state(&mut stage, "c")), (2, CampaignState::Done));
+    let unplanned =
+        |stage: &mut Stage| act(stage, async |engine| engine.campaign("c").await.unwrap().ledger.unplanned);
+    let told = unplanned(&mut stage);
+    assert!(told.count == 1 && told.told[0].starts_with("prospect late: step 1"), "{told:?}");
+    let taken = act(&mut stage, async move |engine| engine.enrol("c", vec![named]).await.unwrap());
+    assert_eq!(taken, [true]);
+    assert_eq!(launch(&mut stage, "c"), Scheduling { scheduled: 2, skipped: 2, ..Scheduling::default() });
+    assert!(unplanned(&mut stage).is_empty());
+    stage.pass(4 * DAY);
+    assert_eq!((times(&stage).len(), state(&mut stage, "c")), (4, CampaignState::Done));
+}
+
+#[test]
+fn what_a_mail_server_said_has_a_code_that_campaigns_know_and_keeps_its_words() {
+    let mut stage = Stage::at_ease(campaigns_route(), |carrying| match prospect_of(carrying).as_str() {
+        "p-1" => (AT_ONCE, Outcome::Refused(Failure::new("RCPT: 550 5.1.1 no such user").with_code("550"))),
+        _ => (AT_ONCE, Outcome::Failed(Failure::new("RCPT: 451 4.3.0 later").with_code("451"))),
+    });
+    set_up_steps(&mut stage, "c", "{}", 2, &[0]);
+    launch(&mut stage, "c");
+    stage.pass(Duration::from_secs(200));
+    let store = Arc::clone(&stage.store);
+    let keys = ["p-1:c:1", "p-2:c:1"].map(str::to_owned);
+    let found = stage.now(async move { store.by_keys("default", keys.into()).await }).unwrap();
+    let errors = found.into_iter().map(|keyed| keyed.unwrap().message.unwrap().last_error.unwrap());
+    let told: Vec<(String, String)> =
+        errors.map(|error| (error.code.unwrap().to_string(), error.text.to_string())).collect();
+    assert_eq!(told[0], ("INVALID_RECIPIENT".to_owned(), "RCPT: 550 5.1.1 no such user".to_owned()));
+    assert_eq!(told[1], ("TEMPORARY_FAILURE".to_owned(), "RCPT: 451 4.3.0 later".to_owned()));
+}
+
+#[test]
+fn what_is_kept_of_a_day_for_urgent_mail_is_there_for_an_urgent_campaign_and_for_no_other() {
+    let mut stage = Stage::at_ease(campaigns_route(), delivered);
+    settle_on(&mut stage, r#"{ "daily_quota": 5, "urgent_share": "40%", "zone": "Europe/Paris" }"#);
+    set_up_steps(&mut stage, "ordinary", "{}", 5, &[0]);
+    set_up_steps(&mut stage, "urgent", "{}", 3, &[0]);
+    let store = Arc::clone(&stage.store);
+    stage.now(async move {
+        let mut record = store.campaign("urgent").await.unwrap().unwrap();
+        (record.id, record.prospects) = ("most-urgent".into(), 0);
+        record.definition.priority = Some("high".to_owned());
+        assert!(store.add_campaign(record, deed()).await.unwrap());
+        let people = store.prospects("urgent", 0, 9).await.unwrap();
+        store.enrol("most-urgent", people.into_iter().map(|one| one.prospect).collect()).await.unwrap();
+    });
+    for id in ["ordinary", "most-urgent"] {
+        launch(&mut stage, id);
+    }
+    let zone: Zone = "Europe/Paris".parse().unwrap();
+    let today = zone.local_day(stage.time());
+    stage.pass(3 * DAY);
+    let log = stage.log();
+    let on_day = |ahead: i32, sequence: &str| {
+        let is_such = |carrying: &&Carrying| {
+            zone.local_day(carrying.at) == today.plus(ahead)
+                && carrying.message.key.as_deref().unwrap().contains(sequence)
+        };
+        log.carryings.iter().filter(is_such).count()
+    };
+    assert_eq!((on_day(0, ":ordinary:"), on_day(0, ":urgent:")), (3, 2), "three of five are for anybody");
+    assert_eq!((on_day(1, ":ordinary:"), on_day(1, ":urgent:")), (2, 1));
+}
+
+#[test]
+fn whoever_lives_elsewhere_is_written_to_in_their_own_hours_also_after_a_failed_try() {
+    let tokyo: Zone = "Asia/Tokyo".parse().unwrap();
+    let mut stage = Stage::at_ease(campaigns_route(), |carrying| match carrying.message.attempts {
+        0 => (AT_ONCE, Outcome::Failed(Failure::new("451 later"))),
+        _ => (AT_ONCE, Outcome::Delivered { receipt: None }),
+    });
+    set_up(&mut stage, "c", NINE_TO_ELEVEN, 1);
+    let far = Prospect {
+        id: "far".to_owned(),
+        email: "far@example.org".to_owned(),
+        zone: Some(tokyo.name().to_owned()),
+        fields: BTreeMap::from([("name".to_owned(), "Far".to_owned())]),
+    };
+    act(&mut stage, async move |engine| engine.enrol("c", vec![far]).await.unwrap());
+    launch(&mut stage, "c");
+    stage.pass(5 * DAY);
+    let log = stage.log();
+    let (far, near): (Vec<&Carrying>, Vec<&Carrying>) =
+        log.carryings.iter().partition(|carrying| prospect_of(carrying) == "far");
+    assert_eq!((far.len(), near.len()), (4, 4));
+    for carrying in far {
+        let since_midnight = carrying.at.since(tokyo.day_start(tokyo.local_day(carrying.at)));
+        assert!((9 * HOUR..11 * HOUR).contains(&since_midnight), "{} in Tokyo", carrying.at);
+    }
+    judge(&near.iter().map(|carrying| carrying.at).collect::<Vec<_>>(), 6);
+}
