@@ -1,10 +1,10 @@
 //! An outbox in a PostgreSQL database: shared by processes, and part of an application's own transaction.
 
 use redeliver::tokio_postgres::{Client, NoTls};
-use redeliver::{Error, Redeliver, Status, StoreError};
+use redeliver::{Error, Status, StoreError};
 use redeliver_servers::postgres::{Database, PostgresServer};
 
-use crate::stage::{mail, sink, until_status, url};
+use crate::stage::{mail, outbox_at, sink, until_status, url};
 
 async fn connect(database: &Database<'_>) -> Client {
     let (client, connection) = redeliver::tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
@@ -17,7 +17,7 @@ async fn a_booking_and_its_mail_are_there_together_or_not_at_all() {
     let database = PostgresServer::shared().database();
     database.say("CREATE TABLE bookings (guest text)");
     let sink = sink("accept").await;
-    let outbox = || Redeliver::builder(database.url()).from("desk@example.org");
+    let outbox = || outbox_at(database.url());
     let desk = outbox().accept_only().open().await.unwrap();
     let carrier = outbox().smtp(url(&sink)).open().await.unwrap();
     let worker = carrier.start().unwrap();
@@ -48,7 +48,7 @@ async fn a_booking_and_its_mail_are_there_together_or_not_at_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_a_power_cut_could_undo_is_turned_away() {
     let database = PostgresServer::shared().database();
-    let redeliver = Redeliver::builder(database.url()).from("desk@example.org").open().await.unwrap();
+    let redeliver = outbox_at(database.url()).open().await.unwrap();
     let mut db = connect(&database).await;
     let booking = db.transaction().await.unwrap();
     booking.batch_execute("SET LOCAL synchronous_commit = off").await.unwrap();
@@ -60,7 +60,7 @@ async fn a_transaction_that_a_power_cut_could_undo_is_turned_away() {
 async fn two_processes_carry_out_of_one_database_and_each_mail_goes_once() {
     let database = PostgresServer::shared().database();
     let sink = sink("accept").await;
-    let outbox = || Redeliver::builder(database.url()).smtp(url(&sink)).from("desk@example.org");
+    let outbox = || outbox_at(database.url()).smtp(url(&sink));
     let (ann, bob) = (outbox().open().await.unwrap(), outbox().open().await.unwrap());
     let workers = [ann.start().unwrap(), bob.start().unwrap()];
     let mut kept = Vec::new();

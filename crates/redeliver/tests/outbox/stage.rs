@@ -26,17 +26,14 @@ impl Stage {
         self.0.path().join("app.db")
     }
 
-    /// An outbox in the application's database that doesn't wait long between tries, and keeps what has gone out to be
-    /// looked at.
+    /// An outbox in the application's database that keeps what has gone out.
     pub fn outbox(&self) -> RedeliverBuilder {
-        let route = Route { retention: DEADLINE, ..email_route(impatient()) };
-        self.usual_outbox().route(route)
+        keeping(self.usual_outbox())
     }
 
     /// The usual outbox in the application's database.
     pub fn usual_outbox(&self) -> RedeliverBuilder {
-        let url = format!("sqlite:{}", self.database().display());
-        Redeliver::builder(url).from("desk@example.org").wait_at_most(DEADLINE)
+        usual_outbox_at(format!("sqlite:{}", self.database().display()))
     }
 
     /// The application's own connection to that database.
@@ -45,6 +42,20 @@ impl Stage {
         db.execute_batch("CREATE TABLE IF NOT EXISTS bookings (guest TEXT)").unwrap();
         db
     }
+}
+
+/// An outbox in the database at this URL that keeps what has gone out.
+pub fn outbox_at(url: String) -> RedeliverBuilder {
+    keeping(usual_outbox_at(url))
+}
+
+fn usual_outbox_at(url: String) -> RedeliverBuilder {
+    Redeliver::builder(url).from("desk@example.org").wait_at_most(DEADLINE)
+}
+
+/// Not waiting long between tries, and with what has gone out still there to be looked at.
+fn keeping(outbox: RedeliverBuilder) -> RedeliverBuilder {
+    outbox.route(Route { retention: DEADLINE, ..email_route(impatient()) })
 }
 
 fn impatient() -> Policy {
