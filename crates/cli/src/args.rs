@@ -19,9 +19,9 @@ use crate::config::{StoreUrl, profiles};
 pub use campaign::{CampaignArgs, CampaignCommand};
 pub use keys::KeysCommand;
 pub use messages::{
-    ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, CountArgs, DestinationArgs, DestinationsCommand,
-    EditArgs, ExplainArgs, ExportArgs, ImportArgs, InstancesArgs, ListArgs, ReportArgs, RouteArgs,
-    RoutesCommand, SenderArgs, SendersCommand, ShowArgs, StatsArgs, TailArgs,
+    ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, CountArgs, DestinationsCommand, EditArgs,
+    ExplainArgs, ExportArgs, ImportArgs, InstancesArgs, ListArgs, ReportArgs, RoutesCommand, SendersCommand,
+    ShowArgs, StatsArgs, StopArgs, TailArgs,
 };
 pub use reach::{FilterArgs, OutputArgs, ReachArgs};
 pub use send::{AboutArgs, MailArgs, SendArgs};

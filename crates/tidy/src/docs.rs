@@ -3,6 +3,7 @@
 use crate::tree::{File, Offence, Tree};
 
 const DECISIONS: &str = "docs/decisions/";
+const OPERATIONS: &str = "docs/operations.md";
 
 /// Every link to a file leads to one.
 pub fn every_link_leads_somewhere(tree: &Tree) -> Vec<Offence> {
@@ -87,6 +88,22 @@ pub fn every_decision_is_listed(tree: &Tree) -> Vec<Offence> {
         }
         if !list.text.contains(&format!("]({})", page.name())) {
             found.push(page.offence(0, "is not in the list of decisions"));
+        }
+    }
+    found
+}
+
+/// Whoever reads a line of the log finds out what it means.
+pub fn every_event_of_the_log_is_explained(tree: &Tree) -> Vec<Offence> {
+    let Some(told) = tree.get(OPERATIONS) else { return Vec::new() };
+    let mut found = Vec::new();
+    for file in tree.ending(".rs").filter(|file| file.path.contains("/src/")) {
+        for (number, line) in file.lines() {
+            let Some((_, after)) = line.split_once("event = \"") else { continue };
+            let name = after.split('"').next().unwrap_or_default();
+            if !told.text.contains(&format!("`{name}`")) {
+                found.push(file.offence(number, format!("{OPERATIONS} does not say what {name} means")));
+            }
         }
     }
     found

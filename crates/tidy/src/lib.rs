@@ -60,6 +60,7 @@ macro_rules! house_rules {
                 every_make_target_in_the_docs_exists
                 the_readme_names_its_two_commands
                 every_decision_is_listed
+                every_event_of_the_log_is_explained
                 ci_runs_make_test
             }
         }

@@ -212,6 +212,14 @@ const SAMPLES: &[Sample] = &[
         ],
         &["docs/decisions/0001-b.md", "docs/decisions/0003-c.md", "docs/decisions/one.md"],
     ),
+    (
+        "every_event_of_the_log_is_explained",
+        &[
+            ("docs/operations.md", "| `a.known` | info | Known. |\n"),
+            ("crates/a/src/lib.rs", "info!(event = \"a.known\");\ninfo!(event = \"a.secret\");\n"),
+        ],
+        &["crates/a/src/lib.rs:2"],
+    ),
     ("ci_runs_make_test", &[(".ci/run", "#!/bin/bash\nmake check\n")], &[".ci/run"]),
     ("ci_runs_make_test", &[(".ci/run", "#!/bin/bash\nexec make test\n")], &[]),
     ("ci_runs_make_test", &[], &[".ci/run"]),

@@ -223,15 +223,15 @@ pub enum RoutesCommand {
         reach: ReachArgs,
     },
     /// Stop everything of a route until it is resumed
-    Pause(RouteArgs),
+    Pause(StopArgs),
     /// Let everything of a route go again
-    Resume(RouteArgs),
+    Resume(StopArgs),
 }
 
-/// `redeliver routes pause` and `resume`
+/// `pause` and `resume` of `redeliver routes`, `destinations` and `senders`
 #[derive(Debug, ArgGroup)]
-pub struct RouteArgs {
-    /// The route's name
+pub struct StopArgs {
+    /// The name, as `list` says it; a sender's is its address
     pub name: String,
     /// Print JSON
     #[arg(long)]
@@ -268,22 +268,9 @@ pub enum DestinationsCommand {
         reach: ReachArgs,
     },
     /// Stop everything to a destination until it is resumed
-    Pause(DestinationArgs),
+    Pause(StopArgs),
     /// Let everything to a destination go again, also after a login that was refused
-    Resume(DestinationArgs),
-}
-
-/// `redeliver destinations pause` and `resume`
-#[derive(Debug, ArgGroup)]
-pub struct DestinationArgs {
-    /// The destination's name, as `destinations list` and `explain` say it
-    pub name: String,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Where it is.
-    #[command(flatten)]
-    pub reach: ReachArgs,
+    Resume(StopArgs),
 }
 
 /// `redeliver senders`
@@ -299,22 +286,9 @@ pub enum SendersCommand {
         reach: ReachArgs,
     },
     /// Stop everything of a sender until it is resumed
-    Pause(SenderArgs),
+    Pause(StopArgs),
     /// Let everything of a sender go again, also after a login that was refused
-    Resume(SenderArgs),
-}
-
-/// `redeliver senders pause` and `resume`
-#[derive(Debug, ArgGroup)]
-pub struct SenderArgs {
-    /// The sender's address
-    pub address: String,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Where they are.
-    #[command(flatten)]
-    pub reach: ReachArgs,
+    Resume(StopArgs),
 }
 
 /// `redeliver dead` and `redeliver bulk list`

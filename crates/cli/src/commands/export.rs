@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use futures_util::future::try_join_all;
 use indicatif::ProgressBar;
+use redeliver_core::campaign::STEP_TYPE;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -73,7 +74,9 @@ async fn line(reach: &Reach, listed: &Message, args: &ExportArgs) -> anyhow::Res
     match reach.json(request).await {
         Ok(seen) => {
             let message = Message::deserialize(&seen).context("the server's answer is no message")?;
-            Ok(is_wanted(&message, args).then(|| as_sent(&message, seen)))
+            // What a campaign is yet to write is nothing to send: the campaign is launched where it is wanted.
+            let is_unwritten = seen["content"]["content_type"] == STEP_TYPE;
+            Ok((is_wanted(&message, args) && !is_unwritten).then(|| as_sent(&message, seen)))
         }
         Err(error) if error.downcast_ref::<Problem>().is_some_and(|problem| problem.status == 404) => {
             Ok(None)
@@ -84,7 +87,7 @@ async fn line(reach: &Reach, listed: &Message, args: &ExportArgs) -> anyhow::Res
 
 fn as_sent(message: &Message, mut seen: Value) -> Value {
     let mut content = seen["content"].take();
-    keep_those_left(&mut content["email"], &seen["recipients"]);
+    keep_those_left(&mut content["email"], &seen["recipients"], &message.status);
     let mut line = Map::new();
     let mut put = |name: &str, value: Value| {
         if !value.is_null() {
@@ -128,10 +131,16 @@ fn budget(message: &Message) -> (u32, Option<u32>) {
     }
 }
 
-/// Leaves out the recipients of a mail who have it, and those who never will. A verdict names its recipient by the place
-/// among all of them.
-fn keep_those_left(email: &mut Value, verdicts: &Value) {
-    let is_final = |verdict: &&Value| verdict["outcome"] == "delivered" || verdict["outcome"] == "refused";
+/// Leaves out the recipients of a mail who have it, and those who never will. Of a dead one, those who refused it stay, as
+/// they do when a person retries it; and one that is over is wanted whole. A verdict names its recipient by the place among
+/// all of them.
+fn keep_those_left(email: &mut Value, verdicts: &Value, status: &str) {
+    let done: &[&str] = match status {
+        "delivered" | "cancelled" => &[],
+        "dead" => &["delivered"],
+        _ => &["delivered", "refused"],
+    };
+    let is_final = |verdict: &&Value| done.iter().any(|outcome| verdict["outcome"] == *outcome);
     let settled: Vec<u64> = verdicts
         .as_array()
         .into_iter()
@@ -184,11 +193,17 @@ mod tests {
     fn who_has_a_mail_or_never_will_is_left_out_of_it() {
         let verdict = |index: u32, outcome: &str| json!({ "index": index, "outcome": outcome });
         let verdicts = [verdict(0, "delivered"), verdict(1, "failed"), verdict(2, "refused")];
-        let email = &exported(seen("retrying", json!({ "recipients": verdicts })))["email"];
-        assert_eq!(
-            [&email["to"], &email["cc"], &email["bcc"]],
-            [&json!(["b@x.org"]), &json!([]), &json!(["d@x.org"])]
-        );
+        let check = |status: &str, to: Value, cc: Value| {
+            let email = &exported(seen(status, json!({ "recipients": verdicts })))["email"];
+            assert_eq!(
+                [&email["to"], &email["cc"], &email["bcc"]],
+                [&to, &cc, &json!(["d@x.org"])],
+                "{status}"
+            );
+        };
+        check("retrying", json!(["b@x.org"]), json!([]));
+        check("dead", json!(["b@x.org"]), json!(["c@x.org"]));
+        check("delivered", json!(["a@x.org", "b@x.org"]), json!(["c@x.org"]));
         assert_eq!(exported(seen("due", json!({})))["email"]["to"], json!(["a@x.org", "b@x.org"]));
     }
 

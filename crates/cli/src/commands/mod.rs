@@ -8,7 +8,6 @@ mod campaign;
 mod check;
 mod dead;
 mod demo;
-mod destinations;
 mod doctor;
 mod edit;
 mod export;
@@ -22,12 +21,12 @@ mod policy;
 mod queues;
 mod routes;
 mod send;
-mod senders;
 mod serve;
 mod shell;
 mod show;
 mod sink;
 mod stats;
+mod stop;
 mod suppressions;
 mod table;
 mod tail;
@@ -64,8 +63,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Routes(command) => routes::run(&command),
         Command::Campaign(command) => campaign::run(&command),
         Command::Suppressions(command) => suppressions::run(&command),
-        Command::Destinations(command) => destinations::run(&command),
-        Command::Senders(command) => senders::run(&command),
+        Command::Destinations(command) => stop::destinations(&command),
+        Command::Senders(command) => stop::senders(&command),
         Command::Stats(args) => stats::run(&args),
         Command::Instances(args) => instances::run(&args),
         Command::Dead(args) => dead::run(&args),

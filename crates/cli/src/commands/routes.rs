@@ -4,9 +4,9 @@ use redeliver_core::Timestamp;
 use serde::Deserialize;
 
 use super::times::Times;
-use super::{print, show};
-use crate::args::{RouteArgs, RoutesCommand};
-use crate::reach::{self, Missing, Reach, Request, segment};
+use super::{print, show, stop};
+use crate::args::RoutesCommand;
+use crate::reach::{self, Missing, Reach, Request};
 
 #[derive(Deserialize)]
 struct Route {
@@ -39,18 +39,9 @@ pub(super) fn run(command: &RoutesCommand) -> anyhow::Result<()> {
             let routes: Vec<Route> = Deserialize::deserialize(listed["items"].take())?;
             print(&table(&routes, Times::of(output.utc)))
         }),
-        RoutesCommand::Pause(args) => change(args, "pause", "paused"),
-        RoutesCommand::Resume(args) => change(args, "resume", "running"),
+        RoutesCommand::Pause(args) => stop::pause("routes", args),
+        RoutesCommand::Resume(args) => stop::resume("routes", args),
     }
-}
-
-fn change(args: &RouteArgs, verb: &str, done: &str) -> anyhow::Result<()> {
-    reach::run(async {
-        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
-        let path = format!("/v1/routes/{}/{verb}", segment(&args.name));
-        let route = reach.json(Request::post(path)).await?;
-        print(&if args.json { format!("{route}\n") } else { format!("{}  {done}\n", args.name) })
-    })
 }
 
 fn table(routes: &[Route], times: Times) -> String {

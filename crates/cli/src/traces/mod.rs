@@ -53,8 +53,13 @@ pub fn open(config: &TelemetryConfig) -> anyhow::Result<Option<(Spans, Traces)>>
 
 /// Who we are, as traces tell: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over the config.
 fn resource(service_name: &str) -> Resource {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let attributes = variable("OTEL_RESOURCE_ATTRIBUTES");
+    let mut names =
+        attributes.split(',').filter_map(|attribute| attribute.split_once('=')).map(|(name, _)| name);
+    let is_named =
+        !variable("OTEL_SERVICE_NAME").is_empty() || names.any(|name| name.trim() == "service.name");
     let said = Resource::builder();
-    let is_named = std::env::var_os("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty());
     match is_named {
         true => said.build(),
         false => said.with_service_name(service_name.to_owned()).build(),

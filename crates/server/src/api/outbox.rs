@@ -17,6 +17,7 @@ use super::messages::find;
 use super::stats::Standing;
 use crate::Server;
 use crate::auth::Caller;
+use crate::input::path::no_message;
 use crate::input::{Id, Params};
 use crate::limits::PAGE_LEN_MAX;
 use crate::openapi::{Acted, Looked};
@@ -185,6 +186,9 @@ async fn act(
 ) -> Result<Message, Problem> {
     params.finish()?;
     let message = find(server, caller, id).await?;
+    if !server.engine.carries_emails(&message.route) {
+        return Err(no_message(id));
+    }
     if !matches!(message.state, Stands::Dead { dismissed_at: None, .. }) {
         return Err(Problem::conflict(format!("only a failed e-mail can be told to {}", action.name())));
     }

@@ -21,7 +21,7 @@ use super::progress::Progress;
 use super::refusal::Refusal;
 use super::{Console, link};
 use crate::api::bulk::{Asked, RATE_PER_S, Wanted, all, find, plan, rate, start, told};
-use crate::input::{Params, Segment, query};
+use crate::input::{Pair, Params, Segment, query};
 use crate::problem::{FieldProblem, Problem};
 
 const ACTIONS: [Action; 3] = [Action::Retry, Action::Cancel, Action::Dismiss];
@@ -139,7 +139,7 @@ pub(super) async fn begin(
 pub(super) async fn tell(
     State(console): State<Console>,
     Extension(visitor): Extension<Visitor>,
-    axum::extract::Path((id, word)): axum::extract::Path<(String, String)>,
+    Pair(id, word): Pair,
 ) -> Result<Response, Refusal> {
     let word = ["pause", "resume", "stop"].into_iter().find(|known| *known == word);
     let word = word.ok_or_else(|| Problem::not_found("there is no page at this address"))?;

@@ -5,7 +5,7 @@ use askama::filters::HtmlSafe;
 use redeliver_core::calendar::Day;
 use redeliver_engine::campaign::{CampaignCalendar, CampaignDay};
 
-use super::chart::{GROUND, Mark, Marks, count_marks, height, round_up};
+use super::chart::{GROUND, Mark, Marks, count_marks, height, number, round_up};
 
 /// Days that are drawn at once, and how many of them before today.
 const DAYS_MAX: i32 = 42;
@@ -92,7 +92,7 @@ impl Drawing {
             .fold((0, 0), |(planned, sent), day| (planned + u64::from(day.plan.planned), sent + day.sent));
         let is_in = (from..=to).contains(&calendar.today);
         let begins = f64::from(calendar.today.days_since(from)) * slot;
-        let today = is_in.then(|| (format!("{begins:.1}"), format!("{slot:.1}")));
+        let today = is_in.then(|| (number(begins), number(slot)));
         Some(Self {
             drawn: Drawn {
                 label: format!("{planned} mails planned and {sent} sent, from {from} to {to}"),
@@ -181,10 +181,10 @@ fn bars(day: &CampaignDay, from: Day, slot: f64, most: u64) -> Vec<Bar> {
         let high = (GROUND - height(count, most)).max(2.0);
         Bar {
             class,
-            x: format!("{:.1}", x + slot * margin),
-            y: format!("{:.1}", GROUND - high),
-            wide: format!("{:.1}", slot * (1.0 - 2.0 * margin)),
-            high: format!("{high:.1}"),
+            x: number(x + slot * margin),
+            y: number(GROUND - high),
+            wide: number(slot * (1.0 - 2.0 * margin)),
+            high: number(high),
             title: title.clone(),
         }
     };

@@ -3,7 +3,7 @@
 
 use askama::Template;
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use redeliver_core::campaign::{CampaignState, Interval, Settings, StepKey, WrittenRampUp};
 use redeliver_core::gate::{GateKey, Scope};
@@ -29,7 +29,7 @@ use super::routes::Stopped;
 use super::tally::Amount;
 use super::{Console, link};
 use crate::api::campaigns::{act, find, forecast, place};
-use crate::input::{Params, Segment};
+use crate::input::{Pair, Params, Segment};
 use crate::problem::Problem;
 
 /// Mails of one page.
@@ -181,7 +181,7 @@ pub(super) async fn show(
 pub(super) async fn tell(
     State(console): State<Console>,
     Extension(visitor): Extension<Visitor>,
-    Path((id, word)): Path<(String, String)>,
+    Pair(id, word): Pair,
 ) -> Result<Response, Refusal> {
     let record = find(&console.server, &visitor.caller, &id).await?;
     let (engine, actor) = (&console.server.engine, &visitor.caller.name);

@@ -278,7 +278,8 @@ fn runs(parts: &[Minute], share: f64) -> Vec<Vec<(f64, f64)>> {
     runs
 }
 
-fn number(value: f64) -> String {
+/// A length as a drawing has it.
+pub(super) fn number(value: f64) -> String {
     format!("{value:.1}")
 }
 

@@ -7,6 +7,8 @@ use askama::filters::HtmlSafe;
 use redeliver_core::Policy;
 use redeliver_core::time::tell_span;
 
+use super::chart::number;
+
 /// Tries that are drawn, at most.
 const TRIES_MAX: u32 = 40;
 
@@ -98,10 +100,6 @@ impl Mark {
 /// first ones apart without making the last ones look near.
 fn place(span: Duration, last: Duration) -> f64 {
     if last.is_zero() { 0.0 } else { (span.as_secs_f64() / last.as_secs_f64()).sqrt() }
-}
-
-fn number(value: f64) -> String {
-    format!("{value:.1}")
 }
 
 #[cfg(test)]

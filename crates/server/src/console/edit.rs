@@ -104,7 +104,8 @@ pub(super) async fn show(
     form(&console, &visitor, &subject, subject.message.fence, &subject.message.route, shown, Vec::new())
 }
 
-/// `POST /admin/messages/{id}/edit`: without `sure`, what would be different; with it, the correction.
+/// `POST /admin/messages/{id}/edit`: what would be different; with `sure`, the correction; with `again`, the form as it was
+/// filled in.
 pub(super) async fn send(
     State(console): State<Console>,
     Extension(visitor): Extension<Visitor>,
@@ -122,13 +123,14 @@ pub(super) async fn send(
         Err(problem) if !problem.errors.is_empty() => {
             let words = |wrong: &FieldProblem| visible(&format!("{} {}", wrong.field, wrong.problem));
             let problems = problem.errors.iter().map(words).collect();
-            let shown = fields(&subject).into_iter().map(|field| as_typed(field, &said)).collect();
-            let version = said.text("version").parse().unwrap_or_default();
-            let again = form(&console, &visitor, &subject, version, said.text("route"), shown, problems)?;
+            let again = form_as_typed(&console, &visitor, &subject, &said, problems)?;
             return Ok((StatusCode::UNPROCESSABLE_ENTITY, again).into_response());
         }
         Err(problem) => return Err(problem.into()),
     };
+    if said.text("again") == "yes" {
+        return Ok(form_as_typed(&console, &visitor, &subject, &said, Vec::new())?.into_response());
+    }
     let planned = server.engine.plan_edit(&subject.message, &subject.content, wanted, name).await?;
     if said.text("sure") != "yes" {
         let differences = planned.edit.as_ref().map(|record| rows(&record.differences)).unwrap_or_default();
@@ -139,6 +141,19 @@ pub(super) async fn send(
     let value = Flash { action: Action::Retry, id }.value();
     let cookie = value.map(|value| console.secure.set(&headers, flash::COOKIE, &value, flash::AGE));
     Ok((AppendHeaders(cookie), Redirect::to(&back)).into_response())
+}
+
+/// The form as somebody has filled it in.
+fn form_as_typed(
+    console: &Console,
+    visitor: &Visitor,
+    subject: &Subject,
+    said: &Form,
+    problems: Vec<String>,
+) -> Answer {
+    let shown = fields(subject).into_iter().map(|field| as_typed(field, said)).collect();
+    let version = said.text("version").parse().unwrap_or_default();
+    form(console, visitor, subject, version, said.text("route"), shown, problems)
 }
 
 fn form(

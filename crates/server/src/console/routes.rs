@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
 use redeliver_core::time::tell_span;
@@ -16,7 +16,7 @@ use super::moment::Moment;
 use super::page::{Answer, page};
 use super::refusal::Refusal;
 use super::{Console, link};
-use crate::input::{Params, Segment};
+use crate::input::{Pair, Params, Segment};
 use crate::problem::Problem;
 
 /// How some priorities of a route travel, which is the same for all of them.
@@ -114,7 +114,7 @@ pub(super) async fn resume(
 pub(super) async fn let_go(
     State(console): State<Console>,
     Extension(visitor): Extension<Visitor>,
-    Path((scope, name)): Path<(String, String)>,
+    Pair(scope, name): Pair,
 ) -> Result<Response, Refusal> {
     visitor.caller.reaches_all()?;
     let scope = released(&scope).ok_or_else(|| Problem::not_found("there is no page at this address"))?;
@@ -206,36 +206,34 @@ fn span(policy: &Policy) -> String {
 impl Stopped {
     /// A gate that isn't simply open.
     pub(super) fn of(gate: &GateRecord) -> Self {
-        let (how, class, until) = match &gate.closed {
-            Closed::Paused => ("paused", "warning", None),
-            Closed::Suppressed => ("suppressed", "muted", None),
-            Closed::Held { probe_at } => ("held", "alarm", *probe_at),
-            Closed::Throttled(until) => ("throttled", "warning", Some(*until)),
-            Closed::Breaker(state) => ("breaker open", "alarm", Some(state.look_at())),
+        let (how, class) = match &gate.closed {
+            Closed::Paused => ("paused", "warning"),
+            Closed::Suppressed => ("suppressed", "muted"),
+            Closed::Held { .. } => ("held", "alarm"),
+            Closed::Throttled(_) => ("throttled", "warning"),
+            Closed::Breaker(_) => ("breaker open", "alarm"),
         };
-        let key = gate.key.as_str();
+        let (_, scope, name) = gate.key.parts();
         Self {
-            what: visible(key.split_once(':').map_or(key, |(_, what)| what)).replacen(':', " ", 1),
+            what: visible(&format!("{scope} {name}")),
             how,
             class,
             reason: visible(&gate.reason),
             since: Moment::clock(gate.since),
-            until: until.map(Moment::clock),
+            until: gate.again_at().map(Moment::clock),
             ends: match &gate.closed {
                 Closed::Held { .. } => "when a person releases it",
                 Closed::Suppressed => "when the address is taken off the list",
                 Closed::Paused | Closed::Throttled(_) | Closed::Breaker(_) => "when a person resumes it",
             },
-            release: release(key),
-            is_pause_of_route: key.starts_with(GateKey::pause(Scope::Route, "").as_str()),
+            release: release(scope, name),
+            is_pause_of_route: gate.key == GateKey::pause(Scope::Route, name),
         }
     }
 }
 
 /// Where a destination or a sender is let go. Routes and campaigns are resumed where they are shown.
-fn release(key: &str) -> Option<String> {
-    let (_, scope_and_name) = key.split_once(':')?;
-    let (scope, name) = scope_and_name.split_once(':')?;
+fn release(scope: &str, name: &str) -> Option<String> {
     released(scope).map(|scope| format!("{}/{}/{}/release", link::STOPPED, scope.name(), link::segment(name)))
 }
 
@@ -271,6 +269,6 @@ mod tests {
         assert_eq!(ends[1..], [(false, "when a person releases it"), (false, "when a person resumes it")]);
         assert_eq!(seen[2].what, "sender ada@example.org");
         assert_eq!(seen[1].release.as_deref(), Some("/admin/stopped/destination/mx/release"));
-        assert_eq!(release("pause:route:email"), None);
+        assert_eq!(release("route", "email"), None);
     }
 }

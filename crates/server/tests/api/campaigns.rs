@@ -327,25 +327,18 @@ async fn every_fate_of_a_mail_has_the_documents_word_and_what_went_out_is_counte
     enrol(&rig, &id, "application/x-ndjson", &lines.join("\n")).await;
     assert_eq!(act(&rig, &id, "launch").await.json()["scheduled_now"], 8);
     let stop = format!("/v1/campaigns/{id}/prospects/ok/stop");
-    let mut told = Value::Null;
     let fates = ["SENT", "RETRY_SCHEDULED", "PERMANENTLY_FAILED", "SENDING"];
-    for _ in 0..6_000 {
-        told = rig.get(&format!("/api/campaigns/{id}/schedule")).await.json()["data"].take();
-        let first = |n: usize| told[2 * n]["status"].as_str().unwrap_or_default();
-        if (0..4).all(|n| first(n) == fates[n]) {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    let have_come = |told: &Value| (0..4).all(|n| told["data"][2 * n]["status"] == fates[n]);
+    let schedule = format!("/api/campaigns/{id}/schedule");
+    let told = rig.until_so(&schedule, have_come).await["data"].take();
     let status = |told: &Value, n: usize| told[n]["status"].as_str().unwrap().to_owned();
-    assert_eq!([0, 2, 4, 6].map(|n| status(&told, n)), fates, "{told}");
     assert_eq!([1, 3, 5, 7].map(|n| status(&told, n)), ["SCHEDULED"; 4]);
     let retried = &told[2];
     assert!(retried["nextRetryAt"].as_str() > retried["scheduledFor"].as_str(), "{retried}");
     assert_eq!((&retried["attempts"], &told[0]["nextRetryAt"]), (&json!(1), &Value::Null));
     assert!(told[0]["sentAt"].is_string() && told[4]["lastError"] == "550 no such user", "{told}");
     rig.post(&stop, r#"{"reason": "replied"}"#).await;
-    let told = rig.get(&format!("/api/campaigns/{id}/schedule")).await.json()["data"].take();
+    let told = rig.get(&schedule).await.json()["data"].take();
     assert_eq!(status(&told, 1), "CANCELLED");
     let quotas = rig.get("/v1/quotas").await.json();
     let used: Vec<(&str, u64)> = quotas["items"]

@@ -203,13 +203,19 @@ impl Rig {
 
     /// Waits until a message has this status.
     pub async fn until(&self, id: &str, status: &str) -> Value {
+        self.until_so(&format!("/v1/messages/{id}"), |message| message["status"] == status).await
+    }
+
+    /// Asks again and again, until the answer is as it should be.
+    pub async fn until_so(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let mut told = Value::Null;
         for _ in 0..6_000 {
-            let message = self.get(&format!("/v1/messages/{id}")).await.json();
-            if message["status"] == status {
-                return message;
+            told = self.get(path).await.json();
+            if is_so(&told) {
+                return told;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        panic!("{id} never was {status}")
+        panic!("{path} never became what it should be: {told}")
     }
 }

@@ -96,6 +96,11 @@ async fn what_is_wrong_is_said_above_what_was_typed() {
     let mut fields = filled(&reader.get(&form).await);
     set(&mut fields, "attributes", "no equals sign");
     assert!(send(&mut reader, &form, &fields).await.says("are written name=value"));
+    let mut fields = filled(&reader.get(&form).await);
+    set(&mut fields, "subject", "half done");
+    fields.push(("again".to_owned(), "yes".to_owned()));
+    let again = send(&mut reader, &form, &fields).await;
+    assert!(again.status == StatusCode::OK && again.says("half done"), "what was typed is still there");
     let fields = filled(&reader.get(&form).await);
     let same = send(&mut reader, &form, &fields).await;
     assert_eq!(same.status, StatusCode::CONFLICT);

@@ -300,11 +300,11 @@ fn gates(inside: &Inside) -> Vec<Finding> {
                 Closed::Suppressed => {
                     "mails to whoever wants no more wait here: `redeliver suppressions remove` lets them go"
                 }
-                Closed::Held { probe_at: Some(_) } => {
-                    "mend what the reason says; a good login opens it, or resume it by `redeliver destinations resume`"
-                }
-                Closed::Held { probe_at: None } => {
+                Closed::Held { .. } if gate.key.parts().1 == "sender" => {
                     "mend what the reason says, then resume it: `redeliver senders resume`"
+                }
+                Closed::Held { .. } => {
+                    "mend what the reason says; a good login opens it, or resume it by `redeliver destinations resume`"
                 }
                 Closed::Throttled(_) => "it opens by itself",
                 Closed::Breaker(_) => "it opens by itself once the destination answers",

@@ -174,7 +174,8 @@ impl Lines {
             None => {
                 self.skips |= self.rest.len() > bytes_max;
                 if self.skips {
-                    self.rest.clear();
+                    // Its bytes are given back, too: the room for them is.
+                    self.rest = BytesMut::new();
                 }
                 self.searched = self.rest.len();
                 return None;

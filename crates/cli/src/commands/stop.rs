@@ -1,4 +1,4 @@
-//! `redeliver destinations`: where nothing gets through, and letting it go again.
+//! `redeliver destinations` and `redeliver senders`: what is stopped, and why. Stops them, as routes, and lets them go again.
 
 use redeliver_core::Timestamp;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::times::Times;
 use super::{print, show};
-use crate::args::{DestinationArgs, DestinationsCommand, OutputArgs, ReachArgs};
+use crate::args::{DestinationsCommand, OutputArgs, ReachArgs, SendersCommand, StopArgs};
 use crate::reach::{self, Missing, Reach, Request, segment};
 
 /// What stands before a destination or a sender.
@@ -18,30 +18,46 @@ struct Gate {
     again_at: Option<Timestamp>,
 }
 
-pub(super) fn run(command: &DestinationsCommand) -> anyhow::Result<()> {
+pub(super) fn destinations(command: &DestinationsCommand) -> anyhow::Result<()> {
     match command {
-        DestinationsCommand::List { output, reach } => {
-            list("/v1/destinations", "destination", *output, reach)
-        }
-        DestinationsCommand::Pause(args) => change(args, "pause", "paused"),
-        DestinationsCommand::Resume(args) => change(args, "resume", "running"),
+        DestinationsCommand::List { output, reach } => list("destination", *output, reach),
+        DestinationsCommand::Pause(args) => pause("destinations", args),
+        DestinationsCommand::Resume(args) => resume("destinations", args),
     }
 }
 
-fn change(args: &DestinationArgs, verb: &str, done: &str) -> anyhow::Result<()> {
+pub(super) fn senders(command: &SendersCommand) -> anyhow::Result<()> {
+    match command {
+        SendersCommand::List { output, reach } => list("sender", *output, reach),
+        SendersCommand::Pause(args) => pause("senders", args),
+        SendersCommand::Resume(args) => resume("senders", args),
+    }
+}
+
+/// Stops one of these.
+pub(super) fn pause(kind: &str, args: &StopArgs) -> anyhow::Result<()> {
+    tell(kind, args, "pause", "paused")
+}
+
+/// Lets one of these go.
+pub(super) fn resume(kind: &str, args: &StopArgs) -> anyhow::Result<()> {
+    tell(kind, args, "resume", "running")
+}
+
+fn tell(kind: &str, args: &StopArgs, verb: &str, done: &str) -> anyhow::Result<()> {
     reach::run(async {
         let reach = Reach::open(&args.reach, Missing::Refuse).await?;
-        let path = format!("/v1/destinations/{}/{verb}", segment(&args.name));
-        let destination = reach.json(Request::post(path)).await?;
-        print(&if args.json { format!("{destination}\n") } else { format!("{}  {done}\n", args.name) })
+        let path = format!("/v1/{kind}/{}/{verb}", segment(&args.name));
+        let stands = reach.json(Request::post(path)).await?;
+        print(&if args.json { format!("{stands}\n") } else { format!("{}  {done}\n", args.name) })
     })
 }
 
 /// Lists whatever something stands before: destinations, or senders.
-pub(super) fn list(path: &str, what: &str, output: OutputArgs, reach: &ReachArgs) -> anyhow::Result<()> {
+fn list(what: &str, output: OutputArgs, reach: &ReachArgs) -> anyhow::Result<()> {
     reach::run(async {
         let reach = Reach::open(reach, Missing::Refuse).await?;
-        let listed = reach.json(Request::get(path)).await?;
+        let listed = reach.json(Request::get(format!("/v1/{what}s"))).await?;
         let items = listed["items"].as_array().into_iter().flatten();
         if output.json {
             return print(&items.map(|item| format!("{item}\n")).collect::<String>());
