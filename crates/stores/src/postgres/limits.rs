@@ -98,13 +98,14 @@ fn a_statement_waits_for_others_only_so_long() {
 
 #[test]
 fn a_transaction_that_says_nothing_more_is_undone() {
-    let options = OpenOptions { idle_in_transaction_timeout: SHORT, ..unlimited() };
+    // Longer than a busy machine leaves the others between two of their statements.
+    let options = OpenOptions { idle_in_transaction_timeout: Duration::from_secs(1), ..unlimited() };
     each_way(&options, |way, store, _| async move {
         say_alone(&store, "CREATE TABLE IF NOT EXISTS said (word text)").await.unwrap();
         let ended = stop_in_the_middle(&store).await;
         assert!(ended.as_ref().is_err_and(StoreError::is_passing), "{way}: {ended:?}");
-        // What was locked is free.
-        say_in_turn(&store, "LOCK TABLE said NOWAIT").await.unwrap();
+        // What was locked is free, or will be: who is told may be told before the database has undone it.
+        say_in_turn(&store, "LOCK TABLE said").await.unwrap();
         say_in_turn(&store, "DO $$ BEGIN ASSERT (SELECT count(*) FROM said) = 0; END $$").await.unwrap();
     });
 }
