@@ -96,7 +96,12 @@ impl Rows for PostgresTable {
     }
 
     async fn mail(&self, id: Option<String>) -> Result<Option<Fields>, StoreError> {
-        ask!(self, |db| mail(db, &self.shape, id.as_deref()))
+        let asked = ask!(self, |db| mail(db, &self.shape, id.as_deref()));
+        // The question may be at fault, too, but not for a row that can't be.
+        let Some(id) = id.filter(|_| matches!(asked, Err(StoreError::Unfit(_)))) else { return asked };
+        // In a call of its own: behind a pooler the first one was a transaction, which has failed.
+        let is_there = ask!(self, |db| is_there(db, &self.shape, &id))?;
+        if is_there { asked } else { Ok(None) }
     }
 
     fn is_id(&self, text: &str) -> bool {
@@ -212,9 +217,8 @@ fn found(ids: &[String], asked: Result<Vec<Found>, SqlError>) -> Result<Vec<Foun
     }
 }
 
-async fn is_there(db: &Client, shape: &Shape, id: Option<&str>) -> Result<bool, Fault> {
-    let ids = id.map(str::to_owned).into_iter().collect();
-    Ok(!find(db, shape, &Which::Ids(ids), 1).await?.is_empty())
+async fn is_there(db: &Client, shape: &Shape, id: &str) -> Result<bool, Fault> {
+    Ok(!find(db, shape, &Which::Ids(vec![id.to_owned()]), 1).await?.is_empty())
 }
 
 /// What a page is asked for besides its words.
@@ -305,12 +309,8 @@ fn read(rows: Vec<Found>) -> Result<Vec<Row>, Fault> {
 async fn mail(db: &Client, shape: &Shape, id: Option<&str>) -> Result<Option<Fields>, Fault> {
     let question = shape.mapping.mail_question(&shape.fill("$1::text::{id_type}")).map_err(Fault::Unfit)?;
     let sql = filled(include_str!("sql/mail.sql"), &[("mail", question)]);
-    let asked = db.query_typed_opt(&sql, &[(&id as _, Type::TEXT)]).await;
-    // The question may be at fault, too, but not for a row that can't be.
-    if asked.as_ref().is_err_and(is_of_a_type) && !is_there(db, shape, id).await? {
-        return Ok(None);
-    }
-    let Some(row) = asked? else { return Ok(None) };
+    let asked = db.query_typed_opt(&sql, &[(&id as _, Type::TEXT)]).await?;
+    let Some(row) = asked else { return Ok(None) };
     let found: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&get::<String>(&row, 0)?).map_err(|wrong| Fault::Odd(wrong.to_string()))?;
     let text = |value: serde_json::Value| match value {
