@@ -3,6 +3,7 @@
 use redeliver_conformance::make::{at, request};
 use redeliver_core::Outcome;
 use redeliver_engine::sender::{Desk, Handed, Taken};
+use redeliver_engine::store::StoreError;
 use redeliver_servers::pgbouncer::PgBouncer;
 use redeliver_servers::postgres::PostgresServer;
 
@@ -61,5 +62,20 @@ fn an_id_that_its_column_cannot_have_is_no_row() {
                 assert!(matches!(mail, Ok(Err(Outcome::Failed(_)))), "{kind} {id}: {mail:?}");
             }
         }
+    });
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_not_taken_for_one_that_is_not_there() {
+    redeliver_conformance::judge(async {
+        let rig = Rig::postgres_with(mapping(), |ddl| ddl.replace("integer", "numeric")).await;
+        let id = "00000000-0000-0000-0000-000000000001";
+        rig.put(&Put::failed(id, at(0)));
+        rig.place.say("UPDATE \"EmailLog\" SET \"AttemptCount\" = 1e30");
+        let found = rig.store().get(row_id(id)).await;
+        assert!(matches!(found, Err(StoreError::Unfit(_))), "{found:?}");
+        let handed = Handed { id: row_id(id), attempt: None };
+        let taken = rig.desk().await.take(&handed, at(1), at(61)).await;
+        assert!(matches!(taken, Err(StoreError::Unfit(_))), "{taken:?}");
     });
 }

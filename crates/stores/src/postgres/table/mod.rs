@@ -145,7 +145,7 @@ async fn rewrite(
     let transaction = db.begin().await?;
     let params = [(&ids as _, Type::TEXT_ARRAY)];
     let locked = transaction.query_typed(&shape.fill(include_str!("sql/lock.sql")), &params).await;
-    let rows = read(found(ids, locked)?)?;
+    let rows = read(found(shape, ids, locked)?)?;
     let judged = judge(&rows);
     if !judged.rewrites.is_empty() {
         let written = write(transaction.client(), shape, &judged.rewrites).await?;
@@ -186,7 +186,8 @@ async fn find(db: &Client, shape: &Shape, which: &Which, most: usize) -> Result<
     let rows = match which {
         Which::Ids(ids) => {
             let params = [(ids as _, Type::TEXT_ARRAY), (&most as _, Type::INT8)];
-            found(ids, db.query_typed(&shape.fill(include_str!("sql/by_id.sql")), &params).await)?
+            let asked = db.query_typed(&shape.fill(include_str!("sql/by_id.sql")), &params).await;
+            found(shape, ids, asked)?
         }
         Which::Lapsed(now) => {
             let params = [(&micros(*now) as _, Type::INT8), (&most as _, Type::INT8)];
@@ -209,10 +210,11 @@ async fn find(db: &Client, shape: &Shape, which: &Which, most: usize) -> Result<
     read(rows)
 }
 
-/// The rows of these ids. Where one alone was asked for that its column can't have, there is none.
-fn found(ids: &[String], asked: Result<Vec<Found>, SqlError>) -> Result<Vec<Found>, Fault> {
+/// The rows of these ids. Where one alone was asked for that its column may not have, there is none.
+fn found(shape: &Shape, ids: &[String], asked: Result<Vec<Found>, SqlError>) -> Result<Vec<Found>, Fault> {
     match asked {
-        Err(error) if is_of_a_type(&error) && ids.len() == 1 => Ok(Vec::new()),
+        // Where the id is known to be one, something else is wrong with the row.
+        Err(error) if !shape.knows_ids() && is_of_a_type(&error) && ids.len() == 1 => Ok(Vec::new()),
         asked => Ok(asked?),
     }
 }
