@@ -94,8 +94,9 @@ impl Rig {
         let Place::Postgres(database) = &self.place else { panic!("a pooler is PostgreSQL's") };
         let options = OpenOptions { direct_url: Some(database.url()), ..OpenOptions::default() };
         let own = Arc::new(Postgres::open(&database.url(), OpenOptions::default()).await.unwrap());
-        let rows = PostgresTable::open(&pooler.url(database), options, self.mapping.clone(), Clock::Caller);
-        TableStore::new(self.mapping.clone(), Arc::new(rows.await.unwrap()), own.clone(), own)
+        let (url, mapping) = (pooler.url(database), self.mapping.clone());
+        let rows = PostgresTable::open(&url, options, mapping.clone(), Clock::Caller).await.unwrap();
+        TableStore::new(mapping, Arc::new(rows), own.clone(), own)
     }
 
     async fn table(&self, mapping: Mapping) -> (Arc<dyn Store>, TableStore) {
