@@ -316,11 +316,19 @@ impl RabbitmqIntake {
         let mut parts = Parts::of(messages.len());
         let mut answers = Vec::with_capacity(messages.len());
         let mut first = Some(messages);
+        // The store may have what comes before this: it failed without saying that the messages were at fault.
+        let mut doubtful_to = 0;
         while let Some(part) = parts.next_part() {
-            let brought = match &part {
-                Part::AsItIs(range) => first.take().unwrap_or_else(|| again(range.clone())),
-                Part::SetAside { index, why } => vec![self.set_aside(&deliveries[*index], why)],
+            let (mut brought, range) = match &part {
+                Part::AsItIs(range) => (first.take().unwrap_or_else(|| again(range.clone())), range.clone()),
+                Part::SetAside { index, why } => {
+                    (vec![self.set_aside(&deliveries[*index], why)], *index..*index + 1)
+                }
             };
+            if range.start < doubtful_to {
+                // As if the broker had brought it again: what went out meanwhile is not to go out twice.
+                brought.iter_mut().for_each(|message| message.source = Source::Broker { redelivered: true });
+            }
             match (sink.accept(brought).await, part) {
                 (Ok(all), Part::AsItIs(_)) => {
                     parts.taken();
@@ -331,6 +339,9 @@ impl RabbitmqIntake {
                     answers.push(Brought::SetAside);
                 }
                 (Err(error), part) => {
+                    if !matches!(error, StoreError::Unfit(_)) {
+                        doubtful_to = doubtful_to.max(range.end);
+                    }
                     if let Some(wait) = parts.failed(part, &error) {
                         self.tell_delayed(&error);
                         tokio::time::sleep(wait).await;
@@ -456,9 +467,90 @@ impl Intake for RabbitmqIntake {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use super::super::amqp::Weight;
+    use super::super::amqp::properties::Properties;
+    use super::retry_message::RetryMessage;
     use super::*;
-    use redeliver_core::Timestamp;
+    use prost::Message as _;
+    use redeliver_core::report::Report;
+    use redeliver_core::{MessageId, Timestamp};
     use redeliver_engine::clock::WallClock;
+    use redeliver_engine::intake::Told;
+
+    /// Fails at first as it is told, the last one first, and remembers who was said to come again.
+    #[derive(Default)]
+    struct Failing {
+        errors: Mutex<Vec<StoreError>>,
+        redelivered: Mutex<Vec<Vec<bool>>>,
+    }
+
+    #[async_trait]
+    impl Sink for Failing {
+        async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
+            let again = |new: &NewMessage| new.source == Source::Broker { redelivered: true };
+            self.redelivered.lock().unwrap().push(batch.iter().map(again).collect());
+            match self.errors.lock().unwrap().pop() {
+                Some(error) => Err(error),
+                None => Ok(vec![Accepted::New(MessageId::own(1)); batch.len()]),
+            }
+        }
+
+        async fn report(&self, _: Vec<Report>) -> Result<Vec<Told>, StoreError> {
+            Ok(Vec::new())
+        }
+    }
+
+    /// A batch of so many, none of which the broker says to have brought before.
+    fn batch(intake: &RabbitmqIntake, count: u64) -> Batch {
+        let delivery = |tag: u64| Delivery {
+            tag,
+            redelivered: false,
+            properties: Ok(Properties::default()),
+            body: RetryMessage {
+                message_id: format!("m-{tag}"),
+                original_queue: "orders".to_owned(),
+                ..RetryMessage::default()
+            }
+            .encode_to_vec()
+            .into(),
+            body_bytes: 0,
+            weight: Weight::default(),
+        };
+        let deliveries: Vec<Delivery> = (1..=count).map(delivery).collect();
+        let messages = deliveries.iter().map(|delivery| intake.message(delivery)).collect();
+        Batch { deliveries, messages }
+    }
+
+    fn intake() -> RabbitmqIntake {
+        let config = RabbitmqIntakeConfig { route: "retry".into(), ..RabbitmqIntakeConfig::default() };
+        RabbitmqIntake::new("retry", config, WallClock::new(Timestamp::default())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_what_the_store_may_have_is_said_to_come_again() {
+        let away = || StoreError::Unavailable("no answer".to_owned());
+        let unfit = || StoreError::Unfit("a NUL character".to_owned());
+        for (errors, brought) in [
+            (vec![], vec![vec![false, false]]),
+            (vec![away()], vec![vec![false, false], vec![true, true]]),
+            // One of them was at fault, so that the store has neither.
+            (vec![unfit()], vec![vec![false, false], vec![false], vec![false]]),
+            (vec![unfit(), away()], vec![vec![false, false], vec![false], vec![true], vec![false]]),
+            (vec![away(), unfit()], vec![vec![false, false], vec![true, true], vec![true], vec![true]]),
+            // What is set aside comes again, too, if nobody knows whether it is kept.
+            (
+                vec![unfit(), unfit(), away()],
+                vec![vec![false, false], vec![false], vec![false], vec![true], vec![false]],
+            ),
+        ] {
+            let (intake, sink) = (intake(), Failing::default());
+            *sink.errors.lock().unwrap() = errors.into_iter().rev().collect();
+            assert_eq!(intake.accept(&sink, batch(&intake, 2)).await, 2);
+            assert_eq!(*sink.redelivered.lock().unwrap(), brought);
+        }
+    }
 
     #[test]
     fn a_queue_that_is_not_to_be_made_is_not_among_those_that_are() {
