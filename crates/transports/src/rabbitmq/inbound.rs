@@ -295,11 +295,8 @@ impl RabbitmqIntake {
         scheduled.iter().for_each(|(queue, count)| labels::scheduled(queue, *count));
         let again = |range: Range<usize>| unwanted[range].to_vec();
         for answer in self.insist(sink, &theirs, unwanted.clone(), again).await {
-            if matches!(answer, Brought::Taken(Accepted::NoRoute | Accepted::Conflict(_))) {
-                tracing::error!(
-                    event = "intake.dropped", intake = %self.name,
-                    "there is no route {} for what nobody can read: it is gone", self.config.rejects
-                );
+            if let Brought::Taken(answer) = answer {
+                self.tell_dropped(&answer);
             }
         }
         deliveries.last().map_or(0, |delivery| delivery.tag)
@@ -334,8 +331,9 @@ impl RabbitmqIntake {
                     parts.taken();
                     answers.extend(all.into_iter().map(Brought::Taken));
                 }
-                (Ok(_), Part::SetAside { .. }) => {
+                (Ok(all), Part::SetAside { .. }) => {
                     parts.taken();
+                    all.iter().for_each(|answer| self.tell_dropped(answer));
                     answers.push(Brought::SetAside);
                 }
                 (Err(error), part) => {
@@ -350,6 +348,13 @@ impl RabbitmqIntake {
             }
         }
         answers
+    }
+
+    /// Says that what was to be kept as dead is not kept, if it isn't.
+    fn tell_dropped(&self, answer: &Accepted) {
+        if let Some(why) = dropped(answer, &self.config.rejects) {
+            tracing::error!(event = "intake.dropped", intake = %self.name, "{why}: it is gone");
+        }
     }
 
     /// What nobody takes as the message that it says is kept as dead instead.
@@ -415,6 +420,17 @@ fn scheduled_for(message: &NewMessage) -> Option<Name> {
     let waits =
         message.content.attributes.contains_key(retry_message::QUEUE) && !is_dead && !message.is_refused;
     message.content.target.clone().filter(|_| waits)
+}
+
+/// Why what was to be kept as dead on this route is not kept, if it isn't.
+fn dropped(answer: &Accepted, rejects: &str) -> Option<String> {
+    match answer {
+        Accepted::New(_) | Accepted::Reentered(_) | Accepted::Duplicate(_) => None,
+        Accepted::NoRoute => Some(format!("there is no route {rejects} for what nobody can read")),
+        Accepted::Conflict(id) => {
+            Some(format!("what nobody can read has the key of a message that goes another way, {id}"))
+        }
+    }
 }
 
 fn acknowledge(channel: &Channel, tag: Option<u64>) {
@@ -550,6 +566,16 @@ mod tests {
             assert_eq!(intake.accept(&sink, batch(&intake, 2)).await, 2);
             assert_eq!(*sink.redelivered.lock().unwrap(), brought);
         }
+    }
+
+    #[test]
+    fn what_is_gone_is_said_to_be_and_why() {
+        let why = |answer: Accepted| dropped(&answer, "unreadable");
+        let id = MessageId::own(1);
+        assert_eq!(why(Accepted::New(id.clone())), None);
+        assert_eq!(why(Accepted::Duplicate(id.clone())), None);
+        assert_eq!(why(Accepted::NoRoute).unwrap(), "there is no route unreadable for what nobody can read");
+        assert!(why(Accepted::Conflict(id.clone())).unwrap().ends_with(&format!("another way, {id}")));
     }
 
     #[test]
