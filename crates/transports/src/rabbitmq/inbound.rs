@@ -156,6 +156,8 @@ impl RabbitmqIntake {
             Takes::HandOffs => {
                 self.take_each(sink, &mut coming, &channel, stop).await;
                 if stop.is_stopped() {
+                    // What nobody takes any more is let go of, so that the broker's answer behind it is read.
+                    drop(coming);
                     // What is acknowledged must be heard, or it comes again.
                     let _ = tokio::time::timeout(AWAY_WAIT_MAX, connection.close()).await;
                     return Ok(());
