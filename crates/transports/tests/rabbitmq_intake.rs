@@ -114,6 +114,27 @@ async fn no_more_is_in_hand_than_may_be() {
 }
 
 #[tokio::test]
+async fn limits_of_nothing_let_one_message_after_the_other_through() {
+    for takes in [Takes::RetryMessages, Takes::HandOffs] {
+        let limits = RabbitmqIntakeConfig { takes, batch_max: 0, in_hand_bytes_max: 0, ..Default::default() };
+        let rig = rig_of(limits).await;
+        rig.put(Bytes::from_static(b"a")).await;
+        rig.put(Bytes::from_static(b"b")).await;
+        let sink = ScriptedSink::new(Answers::New);
+        let (stopper, stop) = stop_pair();
+        let story = async {
+            while rig.peer.unacknowledged() > 0 {
+                tokio::task::yield_now().await;
+            }
+            stopper.stop();
+        };
+        let (ended, ()) = tokio::join!(rig.intake.run(&sink, stop), story);
+        assert!(ended.is_ok());
+        assert_eq!(sink.taken().len(), 2);
+    }
+}
+
+#[tokio::test]
 async fn a_stop_with_full_hands_is_prompt() {
     let (takes, in_hand_bytes_max) = (Takes::HandOffs, 10_000);
     let rig = rig_of(RabbitmqIntakeConfig { takes, in_hand_bytes_max, ..Default::default() }).await;

@@ -130,6 +130,7 @@ impl RabbitmqIntake {
             ours.push(queue.clone());
         }
         let dial = Dial::new(&config.broker, format!("redeliver intake {name}"), config.message_bytes_max)?;
+        let config = RabbitmqIntakeConfig { batch_max: config.batch_max.max(1), ..config };
         Ok(Self { name, config, clock, queue, ours, dial })
     }
 
