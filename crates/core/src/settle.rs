@@ -10,7 +10,7 @@ use crate::change::{Change, NewRow};
 use crate::content::ContentSource;
 use crate::event::{Event, Kind};
 use crate::message::{DeadReason, Fate, InstanceId, Lease, Message, MessageId, RecipientVerdict, State};
-use crate::outcome::{Failure, Outcome, Until};
+use crate::outcome::{Blame, Failure, Outcome, Until};
 use crate::planted::{self, Bug};
 use crate::route::{OnLost, Route};
 use crate::time::Timestamp;
@@ -154,7 +154,7 @@ fn failed(message: &Message, mut next: Message, failure: &Failure, route: &Route
     next.last_error = Some(failure.clone());
     let record = record(message, Verdict::Failed, Some(failure), now);
     let kind = Kind::AttemptFailed { code: failure.code.clone() };
-    let mut change = after_failed_try(message, next, failure.retry_after, kind, route, now);
+    let mut change = after_failed_try(message, next, Some(failure), kind, route, now);
     change.attempt = Some(record);
     change
 }
@@ -196,7 +196,7 @@ fn partial(
             let record = record(message, Verdict::Partial, Some(&failure), now);
             next.last_error = Some(failure.clone());
             let mut change =
-                after_failed_try(message, next, failure.retry_after, Kind::AttemptPartial, route, now);
+                after_failed_try(message, next, Some(&failure), Kind::AttemptPartial, route, now);
             change.attempt = Some(record);
             change
         }
@@ -267,7 +267,7 @@ fn unconfirmed(message: &Message, mut next: Message, reason: &str, route: &Route
 fn after_failed_try(
     message: &Message,
     next: Message,
-    retry_after: Option<Duration>,
+    failure: Option<&Failure>,
     kind: Kind,
     route: &Route,
     now: Timestamp,
@@ -276,11 +276,15 @@ fn after_failed_try(
         return dead(message, next, DeadReason::AttemptsExhausted, None, route, now);
     }
     let backoff = route.policy(message).delay(&message.id, next.attempts);
-    let asked = match retry_after {
+    let asked = match failure.and_then(|failure| failure.retry_after) {
         Some(wait) if !planted::is(Bug::RetryAfterIgnored) => wait.min(route.retry_after_max),
         _ => Duration::ZERO,
     };
-    wait_again(message, next, now.plus(backoff.max(asked)), kind, route, now)
+    let asked_at = now.plus(backoff.max(asked));
+    // A wait that concerns this message alone is not to be its end: it may be taken earlier, too.
+    let is_its_own = failure.is_some_and(|failure| failure.blame == Blame::Message);
+    let due_at = if is_its_own && next.is_expired(asked_at) { now.plus(backoff) } else { asked_at };
+    wait_again(message, next, due_at, kind, route, now)
 }
 
 /// Back to waiting, unless it has expired, will have by then, or a person asked for it to be cancelled.
@@ -699,6 +703,24 @@ pub(crate) mod tests {
         let waiting = Message { expires_at: Some(at(30)), ..message(State::Waiting { parked_for: None }) };
         assert!(expire(&waiting, &route(), at(29)).is_none());
         assert_eq!(dead_reason(&expire(&waiting, &route(), at(30)).unwrap()), Some(DeadReason::Expired));
+    }
+
+    #[test]
+    fn a_full_mailbox_is_not_the_end_of_a_mail_that_would_expire_meanwhile() {
+        let hour = Duration::from_secs(3_600);
+        for (blame, expires_at, due_at) in [
+            (Blame::Message, at(7_200), Some(at(3_600))),
+            (Blame::Message, at(1_800), Some(at(60))),
+            (Blame::Message, at(30), None),
+            // Whoever asks everybody to wait is not asked earlier.
+            (Blame::Throttle, at(1_800), None),
+        ] {
+            let before = Message { expires_at: Some(expires_at), ..claimed() };
+            let failure = Failure::new("452").blaming(blame).with_retry_after(hour);
+            let change = settle(&before, &Outcome::Failed(failure), &route(), at(0));
+            let is_waiting = change.message.state.name() == "waiting";
+            assert_eq!(is_waiting.then_some(change.message.due_at), due_at, "{blame:?} {expires_at:?}");
+        }
     }
 
     #[test]

@@ -128,7 +128,8 @@ async fn first_try(
     };
     match settled {
         Some(Ok(Some(message))) => Sent::of(message),
-        // What was given up is kept: one that is gone has gone out, on a route that keeps nothing of it.
+        // Every end can be seen for longer than we look away: one that is gone all the same has gone out most likely, on
+        // a route that keeps nothing of it, while the store let us wait.
         Some(Ok(None)) => Sent::Delivered { id, receipt: None },
         Some(Err(_)) | None => queued,
     }

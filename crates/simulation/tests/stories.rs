@@ -477,3 +477,19 @@ fn a_refused_login_that_refuses_costs_one_message_and_the_others_go_once_it_is_g
     assert_eq!(states.iter().filter(|state| **state == "dead").count(), 1, "{states:?}");
     assert_eq!(states.iter().filter(|state| **state == "delivered").count(), 2, "{states:?}");
 }
+
+#[test]
+fn how_a_message_ended_is_seen_for_a_moment_on_a_route_that_keeps_nothing() {
+    let mut stage = Stage::new(Route { retention: Duration::ZERO, ..route() }, takes_all);
+    let later = NewMessage { due_at: Some(stage.time().plus(seconds(60))), ..to("a") };
+    let ids = stage.accept(vec![to("a"), later]);
+    let engine = Arc::clone(&stage.engine);
+    let cancelled = ids[1].clone();
+    stage.now(async move { engine.operate(&cancelled, Action::Cancel, &"ada".into()).await }).unwrap();
+    // Old messages are looked for once a second.
+    stage.pass(Duration::from_millis(1_900));
+    assert_eq!(stage.message(&ids[0]).state.name(), "delivered");
+    assert_eq!(stage.message(&ids[1]).state.name(), "cancelled");
+    stage.pass(seconds(3));
+    assert_eq!(stage.store.snapshot().messages.len(), 0);
+}

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use redeliver_conformance::intake::IntakeRig;
+use redeliver_conformance::intake::{IntakeRig, feed as rules};
 use redeliver_engine::intake::Intake;
 use redeliver_servers::kafka::KafkaCluster;
-use redeliver_transports::kafka::KafkaIntake;
+use redeliver_transports::kafka::{KafkaIntake, KafkaIntakeConfig};
 
-use topics::{GROUP, POISON, SOURCE, intake};
+use topics::{GROUP, POISON, SOURCE, intake_within};
 
 struct Rig {
     intake: KafkaIntake,
@@ -22,9 +22,13 @@ struct Rig {
 }
 
 fn rig() -> Rig {
+    rig_within(KafkaIntakeConfig::default())
+}
+
+fn rig_within(limits: KafkaIntakeConfig) -> Rig {
     let cluster = KafkaCluster::start();
     cluster.make_topic(SOURCE, 2);
-    Rig { intake: intake(&cluster), cluster, put: AtomicI64::new(0) }
+    Rig { intake: intake_within(&cluster, limits), cluster, put: AtomicI64::new(0) }
 }
 
 impl Rig {
@@ -60,3 +64,9 @@ impl IntakeRig for Rig {
 }
 
 redeliver_conformance::intake_tests!(rig());
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_of_nothing_let_one_message_after_the_other_through() {
+    let limits = KafkaIntakeConfig { batch_max: 0, in_hand_bytes_max: 0, ..KafkaIntakeConfig::default() };
+    rules::everything_good_reaches_the_sink(&rig_within(limits)).await;
+}

@@ -16,7 +16,7 @@ use redeliver_engine::clock::WallClock;
 use redeliver_engine::intake::Intake;
 use redeliver_engine::stop::stop_pair;
 use redeliver_transports::rabbitmq::{
-    Broker, BrokerConfig, RabbitmqIntake, RabbitmqIntakeConfig, RetryMessage,
+    Broker, BrokerConfig, RabbitmqIntake, RabbitmqIntakeConfig, RetryMessage, Takes,
 };
 
 use amqp_peer::Peer;
@@ -111,4 +111,44 @@ async fn no_more_is_in_hand_than_may_be() {
     assert!(ended.is_ok());
     assert_eq!(sink.taken().len(), 100);
     assert!(sink.calls() >= 10, "{} calls: a batch is no larger than what may be in hand", sink.calls());
+}
+
+#[tokio::test]
+async fn limits_of_nothing_let_one_message_after_the_other_through() {
+    for takes in [Takes::RetryMessages, Takes::HandOffs] {
+        let limits = RabbitmqIntakeConfig { takes, batch_max: 0, in_hand_bytes_max: 0, ..Default::default() };
+        let rig = rig_of(limits).await;
+        rig.put(Bytes::from_static(b"a")).await;
+        rig.put(Bytes::from_static(b"b")).await;
+        let sink = ScriptedSink::new(Answers::New);
+        let (stopper, stop) = stop_pair();
+        let story = async {
+            while rig.peer.unacknowledged() > 0 {
+                tokio::task::yield_now().await;
+            }
+            stopper.stop();
+        };
+        let (ended, ()) = tokio::join!(rig.intake.run(&sink, stop), story);
+        assert!(ended.is_ok());
+        assert_eq!(sink.taken().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_stop_with_full_hands_is_prompt() {
+    let (takes, in_hand_bytes_max) = (Takes::HandOffs, 10_000);
+    let rig = rig_of(RabbitmqIntakeConfig { takes, in_hand_bytes_max, ..Default::default() }).await;
+    for _ in 0..100 {
+        rig.put(vec![b'x'; 1_000].into()).await;
+    }
+    let sink = ScriptedSink::new(Answers::Waits);
+    let (stopper, stop) = stop_pair();
+    let story = async {
+        sink.called(1).await;
+        stopper.stop();
+        sink.answer(Answers::New);
+    };
+    let running = async { tokio::join!(rig.intake.run(&sink, stop), story).0 };
+    let ended = tokio::time::timeout(Duration::from_secs(5), running).await;
+    assert!(ended.is_ok_and(|ended| ended.is_ok()), "the broker's answer is not waited for in vain");
 }

@@ -14,6 +14,9 @@ use tempfile::TempDir;
 /// How long anything may take before its story has failed.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
+/// How long what has gone out can be looked at: longer than all that a story waits for, one thing after the other.
+const KEPT: Duration = Duration::from_secs(3_600);
+
 /// A directory of its own for each story.
 pub struct Stage(TempDir);
 
@@ -55,7 +58,7 @@ fn usual_outbox_at(url: String) -> RedeliverBuilder {
 
 /// Not waiting long between tries, and with what has gone out still there to be looked at.
 fn keeping(outbox: RedeliverBuilder) -> RedeliverBuilder {
-    outbox.route(Route { retention: DEADLINE, ..email_route(impatient()) })
+    outbox.route(Route { retention: KEPT, ..email_route(impatient()) })
 }
 
 fn impatient() -> Policy {

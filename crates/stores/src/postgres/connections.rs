@@ -169,7 +169,7 @@ pub(super) fn gone() -> StoreError {
 }
 
 /// Makes a call that needs no transaction on a connection of its own: `ask!(store, |db| work(db, …))`, where `db` is a
-/// `&Client`.
+/// `&Client`. Makes it again like [`transact`].
 macro_rules! ask {
     ($store:ident, |$db:ident| $work:expr) => {
         $crate::postgres::connections::transact!($store, |line| async {

@@ -91,13 +91,9 @@ impl Fault {
 
     /// Whether one row is to blame, so that others would have been written without it, and can be said again.
     pub(super) fn is_of_a_row(&self) -> bool {
-        /// Values that no column can have, that others have already, or that are larger than can be kept.
-        const OF_VALUES: [&str; 3] = ["22", "23", "54"];
         match self {
             Self::Unreadable(_) | Self::Odd(_) | Self::Unfit(_) | Self::Unsettled => true,
-            Self::Sql(error) => {
-                error.code().is_some_and(|code| OF_VALUES.iter().any(|class| code.code().starts_with(class)))
-            }
+            Self::Sql(error) => error.code().is_some_and(is_of_values),
             Self::TimedOut(_) | Self::NoConnection(_) => false,
         }
     }
@@ -186,10 +182,17 @@ fn by_code(code: &SqlState) -> Kind {
         "42P01" | "42703" | "3F000" => Kind::Damaged,
         // A right that the user doesn't have.
         "42501" => Kind::Unfit,
-        // A value that no column can have, such as a text with a NUL, or that is larger than can be kept.
-        code if code.starts_with("22") || code.starts_with("54") => Kind::Unfit,
+        // What others have already may be gone in a moment.
+        "23505" => Kind::Unavailable,
+        _ if is_of_values(code) => Kind::Unfit,
         _ => Kind::Unavailable,
     }
+}
+
+/// Whether a value is to blame: one that no column can have, such as a text with a NUL, that a rule of the table forbids, that
+/// others have already, or that is larger than can be kept.
+fn is_of_values(code: &SqlState) -> bool {
+    ["22", "23", "54"].iter().any(|class| code.code().starts_with(class))
 }
 
 /// Whether a value that was asked for is none that its type has.

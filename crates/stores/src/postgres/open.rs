@@ -1,10 +1,12 @@
 //! Opens a database: where it is, with which settings, and what to say if it can't be.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
-use tokio_postgres::{Client, Config};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::errors::{Fault, OpenError, open_error};
@@ -111,9 +113,15 @@ impl Address {
             }
             connected => connected?,
         };
-        let found = db.query_typed_one(include_str!("sql/limit.sql"), &[]).await;
+        let brought = settings(options);
+        let names = brought.each_ref().map(|(name, _)| *name);
+        let asked = [(&names.as_slice() as _, Type::TEXT_ARRAY)];
+        let found = db.query_typed(include_str!("sql/limits.sql"), &asked).await;
         driven.abort();
-        Ok(i128::from(get::<i64>(&found?, 0)?) == options.idle_in_transaction_timeout.as_millis() as i128)
+        let pair = |row: &Row| Ok((get::<String>(row, 0)?, get::<String>(row, 1)?));
+        let found = found?.iter().map(pair).collect::<Result<HashMap<_, _>, Fault>>()?;
+        // Each of them: one may be the database's own by chance.
+        Ok(brought.iter().all(|(name, value)| found.get(*name) == Some(value)))
     }
 
     fn bringing(mut self, options: &OpenOptions) -> Self {

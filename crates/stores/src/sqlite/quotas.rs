@@ -45,7 +45,7 @@ pub(super) fn reserve(db: &Connection, request: &ReserveRequest) -> Result<Reser
     for allowance in &request.allowances {
         let key = &allowance.key;
         let (period, newest) = key.bucket.number();
-        put.execute(params![&*key.workspace, key.whose as u8, &*key.name, period, newest, 1])?;
+        put.execute(params![&*key.workspace, key.whose as u8, &*key.name, period, newest])?;
     }
     let mut free = db.prepare_cached(include_str!("sql/put_free_at.sql"))?;
     free.execute(params![&*request.workspace, &*request.sender, request.free_at.as_ms()])?;

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use redeliver_conformance::make::{at, failed_record, id, keyed, message, request, row};
+use redeliver_engine::campaigns::{Campaigns, ReserveRequest, Reserved, Room};
 use redeliver_engine::store::{Inserted, PruneRequest, Store, StoreError};
 use redeliver_servers::pgbouncer::PgBouncer;
 use redeliver_servers::postgres::PostgresServer;
@@ -244,5 +245,21 @@ fn counts_stay_right_when_they_are_folded() {
         store.prune(prune).await.unwrap();
         assert_eq!(store.counts(at(0)).await.unwrap(), counts);
         assert_eq!(database.say("SELECT count(*) FROM redeliver.redeliver_tallies"), "1");
+    });
+}
+
+#[test]
+fn whoever_asks_for_room_waits_for_nobody_who_reserves() {
+    let database = PostgresServer::shared().database();
+    run(async {
+        let store = open(&database.url()).await;
+        let (workspace, sender, allowances) = ("w".into(), "ada".into(), Vec::new());
+        let request = ReserveRequest { workspace, sender, now: at(0), free_at: at(30), allowances };
+        assert_eq!(store.reserve(request.clone()).await.unwrap(), Reserved::Yes);
+        let (mut other, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let reserving = other.transaction().await.unwrap();
+        reserving.batch_execute("SELECT * FROM redeliver.redeliver_senders FOR UPDATE").await.unwrap();
+        assert_eq!(store.room(request).await.unwrap(), Room { free_at: Some(at(30)), full: None });
     });
 }

@@ -101,6 +101,20 @@ fn a_standby_that_needs_the_past_is_seen_to_hold_back_vacuum_by_its_slot_or_by_i
 }
 
 #[test]
+fn a_slot_that_needs_the_past_of_catalogs_alone_holds_back_none_of_our_rows() {
+    let mut server = PostgresServer::start();
+    server.say("postgres", "ALTER SYSTEM SET wal_level = logical");
+    server.kill();
+    server.resume();
+    server.say("postgres", "SELECT pg_create_logical_replication_slot('feed', 'pgoutput')");
+    run(async {
+        let store = Postgres::open(&server.url("postgres"), OpenOptions::default()).await.unwrap();
+        let holders = store.health().await.unwrap().holders;
+        assert!(!holders.iter().any(|holder| holder.who.contains("feed")), "{holders:?}");
+    });
+}
+
+#[test]
 fn when_the_primary_dies_the_store_goes_on_with_the_standby_and_has_everything() {
     let mut primary = PostgresServer::start();
     let standby = primary.standby(free_port());

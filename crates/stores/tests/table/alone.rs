@@ -352,6 +352,19 @@ fn a_renewed_claim_is_still_its_holders_to_settle() {
 }
 
 #[test]
+fn what_a_rule_of_the_applications_forbids_is_not_said_to_work_in_a_moment() {
+    redeliver_conformance::judge(async {
+        let rig = Rig::postgres().await;
+        rig.put(&Put::failed(ONE, at(0)));
+        let claimed = claim_one(rig.store(), 0).await;
+        rig.place.say("ALTER TABLE \"EmailLog\" ADD CHECK (\"Status\" <> 'Pending')");
+        let change = settle(&claimed, &Outcome::HandedOff, &route(), at(1));
+        let written = rig.store().apply(vec![change]).await;
+        assert!(matches!(written, Err(StoreError::Unfit(_))), "{written:?}");
+    });
+}
+
+#[test]
 fn times_without_a_zone_are_read_in_the_tables() {
     redeliver_conformance::judge(async {
         let zoned = Mapping { zone: "Europe/Paris".to_owned(), ..mapping() };

@@ -1,9 +1,14 @@
 //! The ids of an application's rows: published as what they are, and asked for only if they can be.
 
 use redeliver_conformance::make::{at, request};
+use redeliver_core::Outcome;
 use redeliver_engine::sender::{Desk, Handed, Taken};
+use redeliver_engine::store::StoreError;
+use redeliver_servers::pgbouncer::PgBouncer;
+use redeliver_servers::postgres::PostgresServer;
 
 use crate::rig::{Put, Rig, mapping, row_id};
+use crate::senders::with_mails;
 
 #[test]
 fn ids_are_published_as_what_their_column_holds() {
@@ -41,16 +46,36 @@ fn an_id_that_its_column_cannot_have_is_no_row() {
             ("character varying(3)", "abcd"),
             ("inet", "nowhere"),
         ];
+        let pooler = PgBouncer::start(PostgresServer::shared());
         for (kind, id) in wrong {
-            let rig = Rig::postgres_with(mapping(), |ddl| ddl.replace("uuid", kind)).await;
+            let rig = Rig::postgres_with(with_mails(), |ddl| ddl.replace("uuid", kind)).await;
             if kind == "character varying(3)" {
                 rig.put(&Put::failed("abc", at(0)));
             }
             assert_eq!(rig.store().get(row_id(id)).await, Ok(None), "{kind} {id}");
             assert_eq!(rig.store().content(row_id(id)).await, Ok(None), "{kind} {id}");
             let handed = Handed { id: row_id(id), attempt: None };
-            let taken = rig.desk().await.take(&handed, at(1), at(61)).await;
-            assert_eq!(taken, Ok(Taken::Idle("there is no such row")), "{kind} {id}");
+            for desk in [rig.desk().await, rig.desk_behind(&pooler).await] {
+                let taken = desk.take(&handed, at(1), at(61)).await;
+                assert_eq!(taken, Ok(Taken::Idle("there is no such row")), "{kind} {id}");
+                let mail = desk.content(&row_id(id)).await;
+                assert!(matches!(mail, Ok(Err(Outcome::Failed(_)))), "{kind} {id}: {mail:?}");
+            }
         }
+    });
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_not_taken_for_one_that_is_not_there() {
+    redeliver_conformance::judge(async {
+        let rig = Rig::postgres_with(mapping(), |ddl| ddl.replace("integer", "numeric")).await;
+        let id = "00000000-0000-0000-0000-000000000001";
+        rig.put(&Put::failed(id, at(0)));
+        rig.place.say("UPDATE \"EmailLog\" SET \"AttemptCount\" = 1e30");
+        let found = rig.store().get(row_id(id)).await;
+        assert!(matches!(found, Err(StoreError::Unfit(_))), "{found:?}");
+        let handed = Handed { id: row_id(id), attempt: None };
+        let taken = rig.desk().await.take(&handed, at(1), at(61)).await;
+        assert!(matches!(taken, Err(StoreError::Unfit(_))), "{taken:?}");
     });
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redeliver_core::{MessageId, Timestamp};
 use redeliver_engine::store::Store;
+use redeliver_servers::pgbouncer::PgBouncer;
 use redeliver_servers::postgres::{Database, PostgresServer};
 use redeliver_stores::adopted::Rows;
 use redeliver_stores::mapping::{Mapping, TableName, Times};
@@ -86,6 +87,16 @@ impl Rig {
     /// The same, with its own idea of the table.
     pub async fn desk_with(&self, mapping: Mapping) -> TableStore {
         self.table(mapping).await.1
+    }
+
+    /// The same behind a pooler, where every question is a transaction.
+    pub async fn desk_behind(&self, pooler: &PgBouncer) -> TableStore {
+        let Place::Postgres(database) = &self.place else { panic!("a pooler is PostgreSQL's") };
+        let options = OpenOptions { direct_url: Some(database.url()), ..OpenOptions::default() };
+        let own = Arc::new(Postgres::open(&database.url(), OpenOptions::default()).await.unwrap());
+        let (url, mapping) = (pooler.url(database), self.mapping.clone());
+        let rows = PostgresTable::open(&url, options, mapping.clone(), Clock::Caller).await.unwrap();
+        TableStore::new(mapping, Arc::new(rows), own.clone(), own)
     }
 
     async fn table(&self, mapping: Mapping) -> (Arc<dyn Store>, TableStore) {

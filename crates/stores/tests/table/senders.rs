@@ -25,7 +25,7 @@ use redeliver_stores::mails::{MailColumns, MailSource};
 use redeliver_stores::mapping::Mapping;
 use redeliver_stores::table::TableStore;
 
-use crate::rig::{Put, Rig, mapping, row_id};
+use crate::rig::{Place, Put, Rig, mapping, row_id};
 
 /// Tells a story on a table in each database.
 macro_rules! on_both {
@@ -59,7 +59,7 @@ on_both! {
 
 const ONE: &str = "00000000-0000-0000-0000-000000000001";
 
-fn with_mails() -> Mapping {
+pub fn with_mails() -> Mapping {
     let columns = MailColumns {
         to: "To".to_owned(),
         subject: Some("Subject".to_owned()),
@@ -177,6 +177,12 @@ mod stories {
         {
             let desk = rig.desk_with(Mapping { mail: source, ..with_mails() }).await;
             assert!(desk.check_mails().await.is_err());
+        }
+        if let Place::Postgres(_) = rig.place {
+            let query = "SELECT 'x'::int AS \"to\" FROM \"EmailLog\" WHERE \"EmailId\" = :id";
+            let mail = Some(MailSource::Query(query.to_owned()));
+            let desk = rig.desk_with(Mapping { mail, ..with_mails() }).await;
+            assert!(desk.check_mails().await.is_err(), "whatever row it is asked for");
         }
         rig.desk().await.check_mails().await.unwrap();
     }

@@ -163,13 +163,13 @@ impl Reader {
         }
     }
 
-    /// What has come, as much as fits into one commit.
+    /// What has come, as much as fits into one commit; one message does, whatever the bounds.
     fn gather(&mut self) -> Vec<Came> {
         let mut batch = std::mem::take(&mut self.early);
         let mut wait = if batch.is_empty() { POLL_WITHIN } else { Duration::ZERO };
         let mut bytes: usize = batch.iter().map(|came| came.input.bytes.len()).sum();
-        while batch.len() < self.bounds.batch_max
-            && bytes < self.bounds.batch_bytes_max
+        let Bounds { batch_max, batch_bytes_max, .. } = self.bounds;
+        while (batch.is_empty() || batch.len() < batch_max && bytes < batch_bytes_max)
             && let Some(came) = self.poll(wait)
         {
             bytes += came.input.bytes.len();

@@ -130,6 +130,7 @@ impl RabbitmqIntake {
             ours.push(queue.clone());
         }
         let dial = Dial::new(&config.broker, format!("redeliver intake {name}"), config.message_bytes_max)?;
+        let config = RabbitmqIntakeConfig { batch_max: config.batch_max.max(1), ..config };
         Ok(Self { name, config, clock, queue, ours, dial })
     }
 
@@ -156,6 +157,8 @@ impl RabbitmqIntake {
             Takes::HandOffs => {
                 self.take_each(sink, &mut coming, &channel, stop).await;
                 if stop.is_stopped() {
+                    // What nobody takes any more is let go of, so that the broker's answer behind it is read.
+                    drop(coming);
                     // What is acknowledged must be heard, or it comes again.
                     let _ = tokio::time::timeout(AWAY_WAIT_MAX, connection.close()).await;
                     return Ok(());
@@ -295,11 +298,8 @@ impl RabbitmqIntake {
         scheduled.iter().for_each(|(queue, count)| labels::scheduled(queue, *count));
         let again = |range: Range<usize>| unwanted[range].to_vec();
         for answer in self.insist(sink, &theirs, unwanted.clone(), again).await {
-            if matches!(answer, Brought::Taken(Accepted::NoRoute | Accepted::Conflict(_))) {
-                tracing::error!(
-                    event = "intake.dropped", intake = %self.name,
-                    "there is no route {} for what nobody can read: it is gone", self.config.rejects
-                );
+            if let Brought::Taken(answer) = answer {
+                self.tell_dropped(&answer);
             }
         }
         deliveries.last().map_or(0, |delivery| delivery.tag)
@@ -316,21 +316,33 @@ impl RabbitmqIntake {
         let mut parts = Parts::of(messages.len());
         let mut answers = Vec::with_capacity(messages.len());
         let mut first = Some(messages);
+        // The store may have what comes before this: it failed without saying that the messages were at fault.
+        let mut doubtful_to = 0;
         while let Some(part) = parts.next_part() {
-            let brought = match &part {
-                Part::AsItIs(range) => first.take().unwrap_or_else(|| again(range.clone())),
-                Part::SetAside { index, why } => vec![self.set_aside(&deliveries[*index], why)],
+            let (mut brought, range) = match &part {
+                Part::AsItIs(range) => (first.take().unwrap_or_else(|| again(range.clone())), range.clone()),
+                Part::SetAside { index, why } => {
+                    (vec![self.set_aside(&deliveries[*index], why)], *index..*index + 1)
+                }
             };
+            if range.start < doubtful_to {
+                // As if the broker had brought it again: what went out meanwhile is not to go out twice.
+                brought.iter_mut().for_each(|message| message.source = Source::Broker { redelivered: true });
+            }
             match (sink.accept(brought).await, part) {
                 (Ok(all), Part::AsItIs(_)) => {
                     parts.taken();
                     answers.extend(all.into_iter().map(Brought::Taken));
                 }
-                (Ok(_), Part::SetAside { .. }) => {
+                (Ok(all), Part::SetAside { .. }) => {
                     parts.taken();
+                    all.iter().for_each(|answer| self.tell_dropped(answer));
                     answers.push(Brought::SetAside);
                 }
                 (Err(error), part) => {
+                    if !matches!(error, StoreError::Unfit(_)) {
+                        doubtful_to = doubtful_to.max(range.end);
+                    }
                     if let Some(wait) = parts.failed(part, &error) {
                         self.tell_delayed(&error);
                         tokio::time::sleep(wait).await;
@@ -339,6 +351,13 @@ impl RabbitmqIntake {
             }
         }
         answers
+    }
+
+    /// Says that what was to be kept as dead is not kept, if it isn't.
+    fn tell_dropped(&self, answer: &Accepted) {
+        if let Some(why) = dropped(answer, &self.config.rejects) {
+            tracing::error!(event = "intake.dropped", intake = %self.name, "{why}: it is gone");
+        }
     }
 
     /// What nobody takes as the message that it says is kept as dead instead.
@@ -406,6 +425,17 @@ fn scheduled_for(message: &NewMessage) -> Option<Name> {
     message.content.target.clone().filter(|_| waits)
 }
 
+/// Why what was to be kept as dead on this route is not kept, if it isn't.
+fn dropped(answer: &Accepted, rejects: &str) -> Option<String> {
+    match answer {
+        Accepted::New(_) | Accepted::Reentered(_) | Accepted::Duplicate(_) => None,
+        Accepted::NoRoute => Some(format!("there is no route {rejects} for what nobody can read")),
+        Accepted::Conflict(id) => {
+            Some(format!("what nobody can read has the key of a message that goes another way, {id}"))
+        }
+    }
+}
+
 fn acknowledge(channel: &Channel, tag: Option<u64>) {
     if let Some(tag) = tag {
         channel.ack(tag);
@@ -456,9 +486,100 @@ impl Intake for RabbitmqIntake {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use super::super::amqp::Weight;
+    use super::super::amqp::properties::Properties;
+    use super::retry_message::RetryMessage;
     use super::*;
-    use redeliver_core::Timestamp;
+    use prost::Message as _;
+    use redeliver_core::report::Report;
+    use redeliver_core::{MessageId, Timestamp};
     use redeliver_engine::clock::WallClock;
+    use redeliver_engine::intake::Told;
+
+    /// Fails at first as it is told, the last one first, and remembers who was said to come again.
+    #[derive(Default)]
+    struct Failing {
+        errors: Mutex<Vec<StoreError>>,
+        redelivered: Mutex<Vec<Vec<bool>>>,
+    }
+
+    #[async_trait]
+    impl Sink for Failing {
+        async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
+            let again = |new: &NewMessage| new.source == Source::Broker { redelivered: true };
+            self.redelivered.lock().unwrap().push(batch.iter().map(again).collect());
+            match self.errors.lock().unwrap().pop() {
+                Some(error) => Err(error),
+                None => Ok(vec![Accepted::New(MessageId::own(1)); batch.len()]),
+            }
+        }
+
+        async fn report(&self, _: Vec<Report>) -> Result<Vec<Told>, StoreError> {
+            Ok(Vec::new())
+        }
+    }
+
+    /// A batch of so many, none of which the broker says to have brought before.
+    fn batch(intake: &RabbitmqIntake, count: u64) -> Batch {
+        let delivery = |tag: u64| Delivery {
+            tag,
+            redelivered: false,
+            properties: Ok(Properties::default()),
+            body: RetryMessage {
+                message_id: format!("m-{tag}"),
+                original_queue: "orders".to_owned(),
+                ..RetryMessage::default()
+            }
+            .encode_to_vec()
+            .into(),
+            body_bytes: 0,
+            weight: Weight::default(),
+        };
+        let deliveries: Vec<Delivery> = (1..=count).map(delivery).collect();
+        let messages = deliveries.iter().map(|delivery| intake.message(delivery)).collect();
+        Batch { deliveries, messages }
+    }
+
+    fn intake() -> RabbitmqIntake {
+        let config = RabbitmqIntakeConfig { route: "retry".into(), ..RabbitmqIntakeConfig::default() };
+        RabbitmqIntake::new("retry", config, WallClock::new(Timestamp::default())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_what_the_store_may_have_is_said_to_come_again() {
+        let away = || StoreError::Unavailable("no answer".to_owned());
+        let unfit = || StoreError::Unfit("a NUL character".to_owned());
+        for (errors, brought) in [
+            (vec![], vec![vec![false, false]]),
+            (vec![away()], vec![vec![false, false], vec![true, true]]),
+            // One of them was at fault, so that the store has neither.
+            (vec![unfit()], vec![vec![false, false], vec![false], vec![false]]),
+            (vec![unfit(), away()], vec![vec![false, false], vec![false], vec![true], vec![false]]),
+            (vec![away(), unfit()], vec![vec![false, false], vec![true, true], vec![true], vec![true]]),
+            // What is set aside comes again, too, if nobody knows whether it is kept.
+            (
+                vec![unfit(), unfit(), away()],
+                vec![vec![false, false], vec![false], vec![false], vec![true], vec![false]],
+            ),
+        ] {
+            let (intake, sink) = (intake(), Failing::default());
+            *sink.errors.lock().unwrap() = errors.into_iter().rev().collect();
+            assert_eq!(intake.accept(&sink, batch(&intake, 2)).await, 2);
+            assert_eq!(*sink.redelivered.lock().unwrap(), brought);
+        }
+    }
+
+    #[test]
+    fn what_is_gone_is_said_to_be_and_why() {
+        let why = |answer: Accepted| dropped(&answer, "unreadable");
+        let id = MessageId::own(1);
+        assert_eq!(why(Accepted::New(id.clone())), None);
+        assert_eq!(why(Accepted::Duplicate(id.clone())), None);
+        assert_eq!(why(Accepted::NoRoute).unwrap(), "there is no route unreadable for what nobody can read");
+        assert!(why(Accepted::Conflict(id.clone())).unwrap().ends_with(&format!("another way, {id}")));
+    }
 
     #[test]
     fn a_queue_that_is_not_to_be_made_is_not_among_those_that_are() {

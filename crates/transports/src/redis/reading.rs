@@ -160,7 +160,7 @@ impl Reading {
             event = "intake.started", intake = %self.name,
             "taking what comes to the stream {} of {}", self.config.stream, dial.name()
         );
-        let mut count = self.config.batch_max.min(FIRST_BATCH_MAX);
+        let mut count = self.config.batch_max.clamp(1, FIRST_BATCH_MAX);
         while let Some(entries) = self.next(&line, OWN, count).await?.filter(|entries| !entries.is_empty()) {
             count = self.count_after(&entries);
             self.hand_over(&line, taker, entries).await?;
@@ -268,14 +268,14 @@ fn unread() -> Trouble {
     Trouble::Away("it answered something else".to_owned())
 }
 
-/// The entries of the one stream that was asked for.
 /// How many entries are asked for after so many with so many bytes: about as many bytes as may be in hand, if the next ones
 /// are as large, but not at once many more than were seen.
 fn count_after(count: usize, bytes: usize, batch_max: usize, bytes_max: usize) -> usize {
     let average = (bytes / count.max(1)).max(1);
-    (bytes_max / average).min(count.saturating_mul(GROWTH_MAX)).clamp(1, batch_max)
+    (bytes_max / average).min(count.saturating_mul(GROWTH_MAX)).min(batch_max).max(1)
 }
 
+/// The entries of the one stream that was asked for.
 fn read_streams(answer: &Value) -> Option<Vec<Given>> {
     let Value::Array(streams) = answer else { return None };
     let [Value::Array(stream)] = &streams[..] else { return None };
@@ -333,6 +333,7 @@ mod tests {
         check(4, 4 * 200 * MIB, 1);
         check(1, 300, 8);
         check(0, 0, 1);
+        assert_eq!(count_after(16, 16 * 300, 0, 0), 1, "however little is asked for");
     }
 
     #[test]

@@ -115,7 +115,8 @@ fn lasting(stage: Stage, reply: &Reply) -> Meaning {
         (Stage::Connect | Stage::Greeting | Stage::Ehlo | Stage::StartTls | Stage::Rset, ..) => connection,
         (_, 530 | 534 | 535 | 538, _) | (_, _, Some((5, 7, 8 | 9 | 11 | 13 | 14))) => Meaning::LoginRefused,
         (Stage::Mail | Stage::Rcpt, ..) if says(&LOGIN_WANTED) => Meaning::LoginRefused,
-        // It may be emptied.
+        // It may be emptied, or there are too many recipients for one mail.
+        (Stage::Rcpt, 552, None) => message,
         _ if is_full(stage, reply) => message,
         // The recipient's own address is at fault, whatever else is said about it.
         (_, _, Some((5, 1, _))) => Meaning::Refused,
@@ -130,7 +131,8 @@ fn lasting(stage: Stage, reply: &Reply) -> Meaning {
 /// Whether the recipient's mailbox is full.
 fn is_full(stage: Stage, reply: &Reply) -> bool {
     match (stage, reply.code, reply.enhanced) {
-        (_, _, Some((4 | 5, 2, 2))) | (Stage::Rcpt, 552, None) => true,
+        (_, _, Some((4 | 5, 2, 2))) => true,
+        (Stage::Rcpt, 552, None) if !says(reply, &RATE) => true,
         (Stage::Rcpt, 400.., None) => says(reply, &FULL),
         _ => false,
     }
@@ -211,6 +213,7 @@ mod tests {
             (Rcpt, "550 5.4.1 access denied", REFUSED),
             (Rcpt, "552 5.2.2 mailbox full", MESSAGE),
             (Rcpt, "552 storage", MESSAGE),
+            (Rcpt, "552 too many recipients", MESSAGE),
             (Rcpt, "550 mailbox is full", MESSAGE),
             (Rcpt, "552 5.3.4 too big", REFUSED),
             (Rcpt, "452 4.2.2 over quota", MESSAGE),
@@ -293,12 +296,14 @@ mod tests {
             (Stage::Rcpt, "552 5.2.2 mailbox full", Some(FULL_WAIT)),
             (Stage::Dot, "552 5.2.2 mailbox full", Some(FULL_WAIT)),
             (Stage::Rcpt, "552 storage", Some(FULL_WAIT)),
+            (Stage::Rcpt, "552 mailbox full, too many mails", Some(FULL_WAIT)),
             (Stage::Rcpt, "550 mailbox is full", Some(FULL_WAIT)),
             (Stage::Rcpt, "450 user over quota", Some(FULL_WAIT)),
             // The disk of the server, and the number of recipients, are other matters.
             (Stage::Dot, "452 4.3.1 disk full", None),
             (Stage::Rcpt, "452 4.5.3 too many recipients", None),
             (Stage::Rcpt, "452 too many recipients", None),
+            (Stage::Rcpt, "552 too many recipients", None),
             (Stage::Rcpt, "450 4.2.0 greylisted", None),
         ] {
             let failed = failure(stage, &reply(text));

@@ -40,6 +40,11 @@ pub fn transport(config: KafkaConfig) -> KafkaTransport {
 
 /// An intake that makes a message of all bytes but those of poison.
 pub fn intake(cluster: &KafkaCluster) -> KafkaIntake {
+    intake_within(cluster, KafkaIntakeConfig::default())
+}
+
+/// The same within limits of the story's own.
+pub fn intake_within(cluster: &KafkaCluster, limits: KafkaIntakeConfig) -> KafkaIntake {
     let clock: Arc<WallClock> = WallClock::new(Timestamp::default());
     let read = |bytes: &[u8]| match bytes == POISON {
         true => Err("it is poison".to_owned()),
@@ -50,7 +55,7 @@ pub fn intake(cluster: &KafkaCluster) -> KafkaIntake {
         topic: SOURCE.to_owned(),
         group: GROUP.to_owned(),
         rejects: "unreadable".into(),
-        ..KafkaIntakeConfig::default()
+        ..limits
     };
     let bring = Bring {
         name: "source".into(),

@@ -1,1 +1,1 @@
-SELECT free_at FROM redeliver.redeliver_senders WHERE workspace = $1 AND sender = $2 FOR UPDATE
+SELECT free_at FROM redeliver.redeliver_senders WHERE workspace = $1 AND sender = $2

@@ -13,7 +13,8 @@ FROM (
     FROM pg_prepared_xacts
     WHERE database = current_database()
     UNION ALL
-    SELECT format('replication slot %s', slot_name), NULL, greatest(age(xmin), age(catalog_xmin))::bigint
+    -- What a slot holds of the catalogs is not ours.
+    SELECT format('replication slot %s', slot_name), NULL, age(xmin)::bigint
     FROM pg_replication_slots
     UNION ALL
     -- A standby without a slot that lets us know what it reads (hot_standby_feedback).

@@ -96,7 +96,12 @@ impl Rows for PostgresTable {
     }
 
     async fn mail(&self, id: Option<String>) -> Result<Option<Fields>, StoreError> {
-        ask!(self, |db| mail(db, &self.shape, id.as_deref()))
+        let asked = ask!(self, |db| mail(db, &self.shape, id.as_deref()));
+        // The question may be at fault, too, but not for a row that can't be.
+        let Some(id) = id.filter(|_| matches!(asked, Err(StoreError::Unfit(_)))) else { return asked };
+        // In a call of its own: behind a pooler the first one was a transaction, which has failed.
+        let is_there = ask!(self, |db| is_there(db, &self.shape, &id))?;
+        if is_there { asked } else { Ok(None) }
     }
 
     fn is_id(&self, text: &str) -> bool {
@@ -140,7 +145,7 @@ async fn rewrite(
     let transaction = db.begin().await?;
     let params = [(&ids as _, Type::TEXT_ARRAY)];
     let locked = transaction.query_typed(&shape.fill(include_str!("sql/lock.sql")), &params).await;
-    let rows = read(found(ids, locked)?)?;
+    let rows = read(found(shape, ids, locked)?)?;
     let judged = judge(&rows);
     if !judged.rewrites.is_empty() {
         let written = write(transaction.client(), shape, &judged.rewrites).await?;
@@ -181,7 +186,8 @@ async fn find(db: &Client, shape: &Shape, which: &Which, most: usize) -> Result<
     let rows = match which {
         Which::Ids(ids) => {
             let params = [(ids as _, Type::TEXT_ARRAY), (&most as _, Type::INT8)];
-            found(ids, db.query_typed(&shape.fill(include_str!("sql/by_id.sql")), &params).await)?
+            let asked = db.query_typed(&shape.fill(include_str!("sql/by_id.sql")), &params).await;
+            found(shape, ids, asked)?
         }
         Which::Lapsed(now) => {
             let params = [(&micros(*now) as _, Type::INT8), (&most as _, Type::INT8)];
@@ -204,17 +210,17 @@ async fn find(db: &Client, shape: &Shape, which: &Which, most: usize) -> Result<
     read(rows)
 }
 
-/// The rows of these ids. Where one alone was asked for that its column can't have, there is none.
-fn found(ids: &[String], asked: Result<Vec<Found>, SqlError>) -> Result<Vec<Found>, Fault> {
+/// The rows of these ids. Where one alone was asked for that its column may not have, there is none.
+fn found(shape: &Shape, ids: &[String], asked: Result<Vec<Found>, SqlError>) -> Result<Vec<Found>, Fault> {
     match asked {
-        Err(error) if is_of_a_type(&error) && ids.len() == 1 => Ok(Vec::new()),
+        // Where the id is known to be one, something else is wrong with the row.
+        Err(error) if !shape.knows_ids() && is_of_a_type(&error) && ids.len() == 1 => Ok(Vec::new()),
         asked => Ok(asked?),
     }
 }
 
-async fn is_there(db: &Client, shape: &Shape, id: Option<&str>) -> Result<bool, Fault> {
-    let ids = id.map(str::to_owned).into_iter().collect();
-    Ok(!find(db, shape, &Which::Ids(ids), 1).await?.is_empty())
+async fn is_there(db: &Client, shape: &Shape, id: &str) -> Result<bool, Fault> {
+    Ok(!find(db, shape, &Which::Ids(vec![id.to_owned()]), 1).await?.is_empty())
 }
 
 /// What a page is asked for besides its words.
@@ -305,12 +311,8 @@ fn read(rows: Vec<Found>) -> Result<Vec<Row>, Fault> {
 async fn mail(db: &Client, shape: &Shape, id: Option<&str>) -> Result<Option<Fields>, Fault> {
     let question = shape.mapping.mail_question(&shape.fill("$1::text::{id_type}")).map_err(Fault::Unfit)?;
     let sql = filled(include_str!("sql/mail.sql"), &[("mail", question)]);
-    let asked = db.query_typed_opt(&sql, &[(&id as _, Type::TEXT)]).await;
-    // The question may be at fault, too, but not for a row that can't be.
-    if asked.as_ref().is_err_and(is_of_a_type) && !is_there(db, shape, id).await? {
-        return Ok(None);
-    }
-    let Some(row) = asked? else { return Ok(None) };
+    let asked = db.query_typed_opt(&sql, &[(&id as _, Type::TEXT)]).await?;
+    let Some(row) = asked else { return Ok(None) };
     let found: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&get::<String>(&row, 0)?).map_err(|wrong| Fault::Odd(wrong.to_string()))?;
     let text = |value: serde_json::Value| match value {

@@ -68,10 +68,17 @@ impl Shape {
             "bigint" => is_number(i64::MIN..=i64::MAX),
             "integer" => is_number(i32::MIN.into()..=i32::MAX.into()),
             "smallint" => is_number(i16::MIN.into()..=i16::MAX.into()),
-            "uuid" => uuid::Uuid::try_parse(text).is_ok(),
+            // As PostgreSQL reads it, which takes no URN.
+            "uuid" => uuid::Uuid::try_parse(text).is_ok() && !text.starts_with("urn:"),
             // What is too long would be cut, and be another row's.
             other => !text.contains('\0') && chars_max(other).is_none_or(|max| text.chars().count() <= max),
         }
+    }
+
+    /// Whether every text that can be an id is known. Of other types only the database can tell.
+    pub(super) fn knows_ids(&self) -> bool {
+        let kind = self.type_of(&self.mapping.columns.id);
+        ["bigint", "integer", "smallint", "uuid", "text"].contains(&kind) || kind.starts_with("character")
     }
 
     /// Whether ids are numbers, rather than texts that may look like some.

@@ -24,8 +24,9 @@ struct Part {
 }
 
 impl InHand {
+    /// Room for so many bytes, and always for something.
     pub(super) fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { bytes: watch::Sender::new(0), bytes_max })
+        Arc::new(Self { bytes: watch::Sender::new(0), bytes_max: bytes_max.max(1) })
     }
 
     /// Takes so many bytes into the hand.
