@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redeliver_core::event::Kind;
+use redeliver_core::quota::Whose;
 use redeliver_core::{Event, Message, Outcome, Timestamp};
 
-use crate::emit::Observer;
+use crate::emit::{Counted, Observer, Planned};
 use crate::store::StoreError;
 
 /// Minutes that are kept.
@@ -100,33 +101,42 @@ impl Pulse {
     }
 }
 
-/// Counts what it hears, and passes it on.
-pub(crate) struct Counting {
-    pub(crate) next: Arc<dyn Observer>,
-    pub(crate) pulse: Arc<Pulse>,
+/// What an engine tells: counted here, and passed on. It is no observer itself, so that an engine can say nothing that is
+/// not passed on: what is missing here does not build there.
+pub(crate) struct Teller {
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) pulse: Pulse,
 }
 
-impl Observer for Counting {
-    fn observe(&self, event: &Event) {
+impl Teller {
+    pub(crate) fn observe(&self, event: &Event) {
         self.pulse.count(event);
-        self.next.observe(event);
+        self.observer.observe(event);
     }
 
-    fn carrying(&self, message: &Message, lateness: Duration) {
+    pub(crate) fn carrying(&self, message: &Message, lateness: Duration) {
         self.pulse.carried(message.due_at.plus(lateness), lateness);
-        self.next.carrying(message, lateness);
+        self.observer.carrying(message, lateness);
     }
 
-    fn tried(&self, message: &Message, outcome: &Outcome) {
-        self.next.tried(message, outcome);
+    pub(crate) fn tried(&self, message: &Message, outcome: &Outcome) {
+        self.observer.tried(message, outcome);
     }
 
-    fn lease_lost(&self, message: &Message) {
-        self.next.lease_lost(message);
+    pub(crate) fn lease_lost(&self, message: &Message) {
+        self.observer.lease_lost(message);
     }
 
-    fn store_failed(&self, doing: &'static str, error: &StoreError) {
-        self.next.store_failed(doing, error);
+    pub(crate) fn quota(&self, whose: Whose, counted: Counted) {
+        self.observer.quota(whose, counted);
+    }
+
+    pub(crate) fn planned(&self, part: &Planned<'_>) {
+        self.observer.planned(part);
+    }
+
+    pub(crate) fn store_failed(&self, doing: &'static str, error: &StoreError) {
+        self.observer.store_failed(doing, error);
     }
 }
 
