@@ -25,8 +25,10 @@ pub const LATE_MS: [u64; 16] =
 pub struct Minute {
     /// When it began.
     pub at: Timestamp,
-    /// Messages that the other side took, or a broker.
+    /// Messages that the other side took, or that were reported so.
     pub delivered: u32,
+    /// Messages that a broker took, for somebody who will report: not delivered yet.
+    pub handed_off: u32,
     /// Tries that failed and will be made again.
     pub retried: u32,
     /// Messages given up.
@@ -85,7 +87,8 @@ impl Pulse {
 
     fn count(&self, event: &Event) {
         match event.kind {
-            Kind::Delivered { .. } | Kind::HandedOff => self.note(event.at, |minute| minute.delivered += 1),
+            Kind::Delivered { .. } => self.note(event.at, |minute| minute.delivered += 1),
+            Kind::HandedOff => self.note(event.at, |minute| minute.handed_off += 1),
             Kind::AttemptFailed { .. } | Kind::AttemptPartial | Kind::AttemptUnconfirmed => {
                 self.note(event.at, |minute| minute.retried += 1);
             }
