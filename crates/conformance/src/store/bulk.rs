@@ -1,21 +1,14 @@
 //! What is done to many messages is kept whole, and two who work on it never both go on.
 
-use redeliver_core::bulk::{Bulk, Standing, Total, Which};
+use redeliver_core::bulk::{Bulk, Pace, Standing, Total, Which};
 use redeliver_core::operate::Action;
 use redeliver_core::{InstanceId, Timestamp};
 use redeliver_engine::store::Store;
 
 fn bulk(id: &str) -> Bulk {
+    let which = Which { status: Some("dead".into()), error: Some("full".to_owned()), ..Which::default() };
+    let pace = Pace { rate_per_s: 50, is_careful: true };
     Bulk {
-        id: id.into(),
-        version: 0,
-        actor: "ada".into(),
-        action: Action::Retry,
-        which: Which { status: Some("dead".into()), error: Some("full".to_owned()), ..Which::default() },
-        rate_per_s: 50,
-        is_careful: true,
-        standing: Standing::Running,
-        why: None,
         done: 3,
         skipped: 1,
         total: Some(Total { count: 9, is_least: true }),
@@ -24,8 +17,8 @@ fn bulk(id: &str) -> Bulk {
         stage: 1,
         trial: vec![("a".into(), 2)],
         held: Some((InstanceId(7), Timestamp::from_ms(5))),
-        created_at: Timestamp::from_ms(1),
         updated_at: Timestamp::from_ms(2),
+        ..Bulk::new(id, "ada", Action::Retry, which, pace, Timestamp::from_ms(1))
     }
 }
 

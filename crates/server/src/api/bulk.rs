@@ -7,7 +7,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use redeliver_core::bulk::{Bulk, IDS_MAX, RATE_PER_S_MAX, Standing, Which};
+use redeliver_core::bulk::{Bulk, IDS_MAX, Pace, RATE_PER_S_MAX, Which};
 use redeliver_core::operate::Action;
 use redeliver_core::status::Status;
 use redeliver_core::{Lane, Timestamp};
@@ -137,8 +137,7 @@ pub(crate) struct Wanted {
     pub(crate) action: Action,
     pub(crate) asked: Asked,
     pub(crate) ids: Vec<String>,
-    pub(crate) rate_per_s: u32,
-    pub(crate) is_careful: bool,
+    pub(crate) pace: Pace,
 }
 
 impl BulkView {
@@ -224,7 +223,7 @@ pub async fn begin(
         let is_careful = fields.get("canary").unwrap_or_default();
         let is_dry: bool = fields.get("dry_run").unwrap_or_default();
         let action = action.unwrap_or(Action::Dismiss);
-        (Wanted { action, asked, ids, rate_per_s, is_careful }, is_dry)
+        (Wanted { action, asked, ids, pace: Pace { rate_per_s, is_careful } }, is_dry)
     })
     .await?;
     let bulk = plan(&server, &caller, wanted)?;
@@ -341,28 +340,8 @@ pub(crate) async fn told(
 pub(crate) fn plan(server: &Server, caller: &Caller, wanted: Wanted) -> Result<Bulk, Problem> {
     let now = server.engine.clock().now();
     let which = which(caller, wanted.asked, wanted.ids, now)?;
-    Ok(Bulk {
-        id: server.engine.clock().message_id(now).to_string().into(),
-        version: 0,
-        actor: caller.name.clone(),
-        action: wanted.action,
-        which,
-        rate_per_s: wanted.rate_per_s,
-        // Only what goes out again can fail again.
-        is_careful: wanted.is_careful && wanted.action == Action::Retry,
-        standing: Standing::Running,
-        why: None,
-        done: 0,
-        skipped: 0,
-        total: None,
-        worked_ms: 0,
-        after: None,
-        stage: 0,
-        trial: Vec::new(),
-        held: None,
-        created_at: now,
-        updated_at: now,
-    })
+    let id = server.engine.clock().message_id(now).to_string();
+    Ok(Bulk::new(id, caller.name.clone(), wanted.action, which, wanted.pace, now))
 }
 
 /// Begins it, and writes down who did.

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use redeliver_core::bulk::{Bulk, STAGES, Standing};
+use redeliver_core::bulk::{Bulk, Pace, STAGES, Standing};
 use redeliver_core::operate::Action;
 use redeliver_core::time::tell_span;
 use redeliver_engine::bulk::Forecast;
@@ -206,8 +206,7 @@ fn wanted(form: &Form) -> Result<Wanted, Problem> {
         action: action.map_err(|problem| wrong("action", problem))?,
         asked,
         ids,
-        rate_per_s,
-        is_careful: form.text("canary") == "yes",
+        pace: Pace { rate_per_s, is_careful: form.text("canary") == "yes" },
     })
 }
 
@@ -297,32 +296,18 @@ fn stage(bulk: &Bulk) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use redeliver_core::Timestamp;
     use redeliver_core::bulk::{Total, Which};
-    use redeliver_core::{Timestamp, bulk};
 
     use super::*;
 
     fn bulk(which: Which) -> Bulk {
+        let (pace, at) = (Pace { rate_per_s: 50, is_careful: false }, Timestamp::from_ms(9_000));
         Bulk {
-            id: "b".into(),
-            version: 0,
-            actor: "ada".into(),
-            action: Action::Retry,
-            which,
-            rate_per_s: 50,
-            is_careful: false,
-            standing: bulk::Standing::Running,
-            why: None,
             done: 40,
-            skipped: 0,
             total: Some(Total { count: 100, is_least: false }),
             worked_ms: 2_000,
-            after: None,
-            stage: 0,
-            trial: Vec::new(),
-            held: None,
-            created_at: Timestamp::from_ms(9_000),
-            updated_at: Timestamp::from_ms(11_000),
+            ..Bulk::new("b", "ada", Action::Retry, which, pace, at)
         }
     }
 
