@@ -18,8 +18,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How long nobody else goes on with one that somebody works on.
 const HELD_FOR: Duration = Duration::from_secs(10);
 
-/// How many are looked at; older ones have ended.
-const LOOKED_AT_MAX: usize = 100;
+/// Bulk operations that are looked at together.
+const LOOKED_AT_LEN: usize = 100;
 
 /// Messages between two notes of how far it has come, at most.
 const BATCH_LEN: usize = 50;
@@ -63,15 +63,22 @@ impl Engine {
 
     /// Goes on with each bulk operation that nobody else works on, by a second's worth.
     pub async fn bulk_tick(&self) -> Result<(), StoreError> {
-        let all = self.store.bulks(LOOKED_AT_MAX).await?;
-        for bulk in all.into_iter().rev().filter(|bulk| bulk.standing == Standing::Running) {
-            let is_free =
-                bulk.held.is_none_or(|(who, until)| who == self.instance || until <= self.clock.now());
-            if is_free {
-                self.go_on(bulk).await?;
+        let mut after = None;
+        loop {
+            let bulks = self.store.running_bulks(after, LOOKED_AT_LEN).await?;
+            after = bulks.last().map(|bulk| bulk.id.clone());
+            let is_last = bulks.len() < LOOKED_AT_LEN;
+            for bulk in bulks {
+                let is_free =
+                    bulk.held.is_none_or(|(who, until)| who == self.instance || until <= self.clock.now());
+                if is_free {
+                    self.go_on(bulk).await?;
+                }
+            }
+            if is_last {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Counts what an operation would be done to, and changes nothing.

@@ -20,7 +20,8 @@ use super::page::{Answer, page};
 use super::progress::Progress;
 use super::refusal::Refusal;
 use super::{Console, link};
-use crate::api::bulk::{Asked, RATE_PER_S, Wanted, all, find, plan, rate, start, told};
+use crate::api::bulk::{Asked, RATE_PER_S, Wanted, find, page as listed, plan, rate, start, told};
+use crate::api::messages::cursor;
 use crate::input::{Params, Segment, query};
 use crate::problem::{FieldProblem, Problem};
 
@@ -47,6 +48,9 @@ struct Row {
 struct List {
     frame: Frame,
     rows: Vec<Row>,
+    is_first: bool,
+    newest: &'static str,
+    older: Option<String>,
 }
 
 #[derive(Template)]
@@ -89,12 +93,19 @@ struct One {
 pub(super) async fn show(
     State(console): State<Console>,
     Extension(visitor): Extension<Visitor>,
-    params: Params,
+    mut params: Params,
 ) -> Answer {
+    let after = params.get("after", cursor::read);
     params.finish()?;
-    let bulks = all(&console.server, &visitor.caller).await?;
-    let frame = Frame::around(&console, &visitor, Place::Bulk);
-    page(&List { frame, rows: bulks.iter().map(Row::of).collect() })
+    let is_first = after.is_none();
+    let (bulks, next) = listed(&console.server, &visitor.caller, after).await?;
+    page(&List {
+        frame: Frame::around(&console, &visitor, Place::Bulk),
+        rows: bulks.iter().map(Row::of).collect(),
+        is_first,
+        newest: link::BULK,
+        older: next.map(|next| format!("{}?after={next}", link::BULK)),
+    })
 }
 
 /// `GET /admin/bulk/{bulk}`
