@@ -4,6 +4,7 @@
 
 mod alone;
 mod conformance;
+mod counting;
 mod ids;
 mod rig;
 mod senders;
