@@ -88,8 +88,9 @@ impl Engine {
             let (messages, next) = self.next_of(bulk, after, PAGE_LEN).await?;
             for message in messages.iter().filter(|message| bulk.fits(message)) {
                 forecast.count += 1;
-                forecast.oldest_at = forecast.oldest_at.into_iter().chain([message.created_at]).min();
-                forecast.newest_at = forecast.newest_at.into_iter().chain([message.created_at]).max();
+                let accepted_at = message.created_at.known();
+                forecast.oldest_at = forecast.oldest_at.into_iter().chain(accepted_at).min();
+                forecast.newest_at = forecast.newest_at.into_iter().chain(accepted_at).max();
                 let tries = self.route(&message.route).map_or(0, |route| route.max_attempts(message));
                 forecast.attempts_max += u64::from(tries.saturating_sub(message.attempts_before).max(1));
             }
@@ -185,7 +186,7 @@ impl Engine {
         len: usize,
     ) -> Result<(Vec<Message>, Option<Arc<str>>), StoreError> {
         if bulk.which.ids.is_empty() {
-            let search = Search::of(&bulk.which, self.clock.now());
+            let search = Search::of(bulk, self.clock.now());
             let after = after.and_then(|after| after.parse().ok());
             let found = search.find(self, after, len).await?;
             return Ok((found.messages, found.next.map(|next| next.to_string().into())));

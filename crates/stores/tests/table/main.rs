@@ -7,4 +7,5 @@ mod conformance;
 mod counting;
 mod ids;
 mod rig;
+mod search;
 mod senders;
