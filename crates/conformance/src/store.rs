@@ -188,6 +188,7 @@ macro_rules! store_tests {
                 a_bulk_operation_comes_back_whole
                 a_bulk_operation_changes_only_if_it_is_as_it_was_read
                 bulk_operations_are_told_newest_first
+                a_bulk_operation_that_goes_on_is_found_behind_any_number_of_newer_ones
             }
             instances {
                 who_lives_is_told_with_what_they_say_of_themselves

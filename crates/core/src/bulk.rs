@@ -68,6 +68,15 @@ pub struct Bulk {
     pub updated_at: Timestamp,
 }
 
+/// How fast, and how carefully.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// How many in a second.
+    pub rate_per_s: u32,
+    /// Whether it goes in stages first.
+    pub is_careful: bool,
+}
+
 /// How many messages there are to do.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Total {
@@ -173,6 +182,38 @@ pub enum Verdict {
 }
 
 impl Bulk {
+    /// One that begins now. Only what goes out again can fail again: nothing else is careful.
+    pub fn new(
+        id: impl Into<Arc<str>>,
+        actor: impl Into<Arc<str>>,
+        action: Action,
+        which: Which,
+        pace: Pace,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            version: 0,
+            actor: actor.into(),
+            action,
+            which,
+            rate_per_s: pace.rate_per_s,
+            is_careful: pace.is_careful && action == Action::Retry,
+            standing: Standing::Running,
+            why: None,
+            done: 0,
+            skipped: 0,
+            total: None,
+            worked_ms: 0,
+            after: None,
+            stage: 0,
+            trial: Vec::new(),
+            held: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
     /// How many messages may come next, before this stage is looked at.
     pub fn room(&self) -> usize {
         match STAGES.get(self.stage) {
@@ -263,29 +304,17 @@ pub fn judge(fared: &[Fared]) -> Verdict {
 mod tests {
     use super::*;
 
+    const PACE: Pace = Pace { rate_per_s: 50, is_careful: true };
+
     fn bulk() -> Bulk {
-        let at = Timestamp::from_ms(0);
-        Bulk {
-            id: "b".into(),
-            version: 0,
-            actor: "ada".into(),
-            action: Action::Retry,
-            which: Which::default(),
-            rate_per_s: 50,
-            is_careful: false,
-            standing: Standing::Running,
-            why: None,
-            done: 0,
-            skipped: 0,
-            total: None,
-            worked_ms: 0,
-            after: None,
-            stage: 0,
-            trial: Vec::new(),
-            held: None,
-            created_at: at,
-            updated_at: at,
-        }
+        Bulk::new("b", "ada", Action::Retry, Which::default(), PACE, Timestamp::from_ms(0))
+    }
+
+    #[test]
+    fn only_what_goes_out_again_goes_carefully() {
+        let careful =
+            |action| Bulk::new("b", "ada", action, Which::default(), PACE, Timestamp::from_ms(0)).is_careful;
+        assert_eq!([Action::Retry, Action::Cancel, Action::Dismiss].map(careful), [true, false, false]);
     }
 
     #[test]

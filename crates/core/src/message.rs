@@ -243,7 +243,7 @@ pub struct Message {
     pub due_at: Timestamp,
     /// When it was first to go out. Never moves.
     pub scheduled_for: Timestamp,
-    /// When it was accepted.
+    /// When it was accepted; [`Timestamp::UNKNOWN`] where nobody has written that down.
     pub created_at: Timestamp,
     /// When sending it stops making sense.
     pub expires_at: Option<Timestamp>,

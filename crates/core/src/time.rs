@@ -16,6 +16,14 @@ impl Timestamp {
     /// The latest time that can be written down (9999-12-30).
     pub const MAX: Self = Self(253_402_207_200_000);
 
+    /// Where nobody has written down when something was, as of rows of applications' tables.
+    pub const UNKNOWN: Self = Self(0);
+
+    /// The time, if anybody knows it.
+    pub fn known(self) -> Option<Self> {
+        (self != Self::UNKNOWN).then_some(self)
+    }
+
     /// The time this many milliseconds after 1970 began.
     pub const fn from_ms(ms: i64) -> Self {
         Self(ms)

@@ -18,8 +18,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How long nobody else goes on with one that somebody works on.
 const HELD_FOR: Duration = Duration::from_secs(10);
 
-/// How many are looked at; older ones have ended.
-const LOOKED_AT_MAX: usize = 100;
+/// Bulk operations that are looked at together.
+const LOOKED_AT_LEN: usize = 100;
 
 /// Messages between two notes of how far it has come, at most.
 const BATCH_LEN: usize = 50;
@@ -63,15 +63,22 @@ impl Engine {
 
     /// Goes on with each bulk operation that nobody else works on, by a second's worth.
     pub async fn bulk_tick(&self) -> Result<(), StoreError> {
-        let all = self.store.bulks(LOOKED_AT_MAX).await?;
-        for bulk in all.into_iter().rev().filter(|bulk| bulk.standing == Standing::Running) {
-            let is_free =
-                bulk.held.is_none_or(|(who, until)| who == self.instance || until <= self.clock.now());
-            if is_free {
-                self.go_on(bulk).await?;
+        let mut after = None;
+        loop {
+            let bulks = self.store.running_bulks(after, LOOKED_AT_LEN).await?;
+            after = bulks.last().map(|bulk| bulk.id.clone());
+            let is_last = bulks.len() < LOOKED_AT_LEN;
+            for bulk in bulks {
+                let is_free =
+                    bulk.held.is_none_or(|(who, until)| who == self.instance || until <= self.clock.now());
+                if is_free {
+                    self.go_on(bulk).await?;
+                }
+            }
+            if is_last {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Counts what an operation would be done to, and changes nothing.
@@ -81,8 +88,9 @@ impl Engine {
             let (messages, next) = self.next_of(bulk, after, PAGE_LEN).await?;
             for message in messages.iter().filter(|message| bulk.fits(message)) {
                 forecast.count += 1;
-                forecast.oldest_at = forecast.oldest_at.into_iter().chain([message.created_at]).min();
-                forecast.newest_at = forecast.newest_at.into_iter().chain([message.created_at]).max();
+                let accepted_at = message.created_at.known();
+                forecast.oldest_at = forecast.oldest_at.into_iter().chain(accepted_at).min();
+                forecast.newest_at = forecast.newest_at.into_iter().chain(accepted_at).max();
                 let tries = self.route(&message.route).map_or(0, |route| route.max_attempts(message));
                 forecast.attempts_max += u64::from(tries.saturating_sub(message.attempts_before).max(1));
             }
@@ -178,7 +186,7 @@ impl Engine {
         len: usize,
     ) -> Result<(Vec<Message>, Option<Arc<str>>), StoreError> {
         if bulk.which.ids.is_empty() {
-            let search = Search::of(&bulk.which, self.clock.now());
+            let search = Search::of(bulk, self.clock.now());
             let after = after.and_then(|after| after.parse().ok());
             let found = search.find(self, after, len).await?;
             return Ok((found.messages, found.next.map(|next| next.to_string().into())));

@@ -17,7 +17,7 @@ use crate::gate::Gate;
 use crate::gates::Gates;
 use crate::inline::Inline;
 use crate::life::Life;
-use crate::pulse::{Counting, Pulse};
+use crate::pulse::{Pulse, Teller};
 use crate::store::{About, Store};
 use crate::transport::{Envelope, Transport};
 use crate::wake::Wake;
@@ -115,8 +115,7 @@ impl Line {
 pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) observer: Teller,
     pub(crate) settings: Settings,
     pub(crate) instance: InstanceId,
     pub(crate) lines: BTreeMap<Name, Line>,
@@ -144,14 +143,11 @@ impl Engine {
         lines: Vec<Line>,
     ) -> Self {
         let life = Life::new(settings.heartbeat);
-        let pulse: Arc<Pulse> = Arc::default();
-        let observer = Arc::new(Counting { next: observer, pulse: Arc::clone(&pulse) });
         Self {
             instance: clock.instance_id(),
             store,
             clock,
-            observer,
-            pulse,
+            observer: Teller { observer, pulse: Pulse::default() },
             settings,
             lines: lines.into_iter().map(|line| (line.route.name.clone(), line)).collect(),
             gates: Gates::default(),
@@ -189,7 +185,7 @@ impl Engine {
 
     /// What it has done, minute by minute.
     pub fn pulse(&self) -> &Pulse {
-        &self.pulse
+        &self.observer.pulse
     }
 
     /// The store behind it.

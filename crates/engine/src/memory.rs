@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::attempt::AttemptRecord;
-use redeliver_core::bulk::Bulk;
+use redeliver_core::bulk::{Bulk, Standing};
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
@@ -189,8 +189,12 @@ impl Store for MemoryStore {
         Ok(self.lock().bulk(&id))
     }
 
-    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
-        Ok(self.lock().bulks(limit))
+    async fn bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        Ok(self.lock().bulks(after.as_ref(), limit, |_| true))
+    }
+
+    async fn running_bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        Ok(self.lock().bulks(after.as_ref(), limit, |bulk| bulk.standing == Standing::Running))
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

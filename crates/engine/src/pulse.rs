@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redeliver_core::event::Kind;
+use redeliver_core::quota::Whose;
 use redeliver_core::{Event, Message, Outcome, Timestamp};
 
-use crate::emit::Observer;
+use crate::emit::{Counted, Observer, Planned};
 use crate::store::StoreError;
 
 /// Minutes that are kept.
@@ -24,8 +25,10 @@ pub const LATE_MS: [u64; 16] =
 pub struct Minute {
     /// When it began.
     pub at: Timestamp,
-    /// Messages that the other side took, or a broker.
+    /// Messages that the other side took, or that were reported so.
     pub delivered: u32,
+    /// Messages that a broker took, for somebody who will report: not delivered yet.
+    pub handed_off: u32,
     /// Tries that failed and will be made again.
     pub retried: u32,
     /// Messages given up.
@@ -84,7 +87,8 @@ impl Pulse {
 
     fn count(&self, event: &Event) {
         match event.kind {
-            Kind::Delivered { .. } | Kind::HandedOff => self.note(event.at, |minute| minute.delivered += 1),
+            Kind::Delivered { .. } => self.note(event.at, |minute| minute.delivered += 1),
+            Kind::HandedOff => self.note(event.at, |minute| minute.handed_off += 1),
             Kind::AttemptFailed { .. } | Kind::AttemptPartial | Kind::AttemptUnconfirmed => {
                 self.note(event.at, |minute| minute.retried += 1);
             }
@@ -100,33 +104,42 @@ impl Pulse {
     }
 }
 
-/// Counts what it hears, and passes it on.
-pub(crate) struct Counting {
-    pub(crate) next: Arc<dyn Observer>,
-    pub(crate) pulse: Arc<Pulse>,
+/// What an engine tells: counted here, and passed on. It is no observer itself, so that an engine can say nothing that is
+/// not passed on: what is missing here does not build there.
+pub(crate) struct Teller {
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) pulse: Pulse,
 }
 
-impl Observer for Counting {
-    fn observe(&self, event: &Event) {
+impl Teller {
+    pub(crate) fn observe(&self, event: &Event) {
         self.pulse.count(event);
-        self.next.observe(event);
+        self.observer.observe(event);
     }
 
-    fn carrying(&self, message: &Message, lateness: Duration) {
+    pub(crate) fn carrying(&self, message: &Message, lateness: Duration) {
         self.pulse.carried(message.due_at.plus(lateness), lateness);
-        self.next.carrying(message, lateness);
+        self.observer.carrying(message, lateness);
     }
 
-    fn tried(&self, message: &Message, outcome: &Outcome) {
-        self.next.tried(message, outcome);
+    pub(crate) fn tried(&self, message: &Message, outcome: &Outcome) {
+        self.observer.tried(message, outcome);
     }
 
-    fn lease_lost(&self, message: &Message) {
-        self.next.lease_lost(message);
+    pub(crate) fn lease_lost(&self, message: &Message) {
+        self.observer.lease_lost(message);
     }
 
-    fn store_failed(&self, doing: &'static str, error: &StoreError) {
-        self.next.store_failed(doing, error);
+    pub(crate) fn quota(&self, whose: Whose, counted: Counted) {
+        self.observer.quota(whose, counted);
+    }
+
+    pub(crate) fn planned(&self, part: &Planned<'_>) {
+        self.observer.planned(part);
+    }
+
+    pub(crate) fn store_failed(&self, doing: &'static str, error: &StoreError) {
+        self.observer.store_failed(doing, error);
     }
 }
 

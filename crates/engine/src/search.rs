@@ -1,8 +1,9 @@
 //! Finds messages for people. What the store has an index for is asked of the store: status, route, workspace, priority,
 //! key and the time of acceptance, which is in the id. A recipient and the words of an error have none, because it would
-//! cost every message; they are looked for one by one, so many at a time, and the next page goes on from there.
+//! cost every message; they are looked for one by one, so many at a time, and the next page goes on from there. So are
+//! rows of applications' tables by their times, which nothing says that their ids are in the order of.
 
-use redeliver_core::bulk::Which;
+use redeliver_core::bulk::Bulk;
 use redeliver_core::email::Email;
 use redeliver_core::fingerprint::fingerprint;
 use redeliver_core::status::Status;
@@ -20,6 +21,9 @@ pub const OPENED_MAX: usize = 300;
 /// Messages that are fetched at once while looking through many.
 const BATCH_LEN: usize = 500;
 
+/// Behind every message of our own, where the rows of applications' tables begin.
+const BEHIND_OURS: MessageId = MessageId::own(0);
+
 /// Which messages somebody wants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Search {
@@ -35,6 +39,8 @@ pub struct Search {
     pub error: Option<String>,
     /// Whose last error has this fingerprint.
     pub fingerprint: Option<String>,
+    /// Those too of which nobody knows when they were accepted, whatever the times are.
+    pub with_timeless: bool,
 }
 
 /// What was found.
@@ -47,8 +53,12 @@ pub struct Found {
 }
 
 impl Search {
-    /// What somebody asked for in a bulk operation.
-    pub fn of(which: &Which, now: Timestamp) -> Self {
+    /// What somebody asked for in a bulk operation. If they asked by no time, all that was there when it began is meant, and so
+    /// is what nobody knows the time of.
+    pub fn of(bulk: &Bulk, now: Timestamp) -> Self {
+        let which = &bulk.which;
+        let asked_by_time =
+            which.since.is_some() || which.before.is_some_and(|before| before <= bulk.created_at);
         let status = which.status.as_deref().and_then(Status::from_name);
         Self {
             filter: Filter {
@@ -64,12 +74,17 @@ impl Search {
             recipient: which.recipient.as_deref().map(str::to_lowercase),
             error: which.error.as_deref().map(str::to_lowercase),
             fingerprint: which.fingerprint.clone(),
+            with_timeless: !asked_by_time,
         }
     }
 
-    /// Whether each message has to be looked at.
-    fn looks_through(&self) -> bool {
-        self.recipient.is_some() || self.error.is_some() || self.fingerprint.is_some()
+    /// Whether each message behind this one has to be looked at.
+    fn looks_through(&self, after: Option<&MessageId>) -> bool {
+        let by_time = self.since.is_some() || self.before.is_some();
+        self.recipient.is_some()
+            || self.error.is_some()
+            || self.fingerprint.is_some()
+            || by_time && (after == Some(&BEHIND_OURS) || matches!(after, Some(MessageId::Row(_))))
     }
 
     /// The next so many messages behind `after`; fewer where many had to be looked through.
@@ -82,26 +97,27 @@ impl Search {
         let mut found = Found { messages: Vec::new(), next: self.begin(after) };
         let has_rows = engine.routes().any(|route| route.table.is_some());
         let (mut seen, mut opened) = (0, 0);
-        loop {
+        'pages: loop {
             // One more tells whether there is another page.
-            let limit = if self.looks_through() { BATCH_LEN } else { len + 1 };
+            let limit = if self.looks_through(found.next.as_ref()) { BATCH_LEN } else { len + 1 };
             let filter = Filter { after: found.next.clone(), limit, ..self.filter.clone() };
             let batch = engine.store().list(filter).await?;
             let is_last = batch.len() < limit;
             for message in batch {
-                if self.since.is_some_and(|since| message.created_at < since) {
-                    if !has_rows {
-                        found.next = None;
-                        return Ok(found);
+                let is_ours = matches!(message.id, MessageId::Own(_));
+                if is_ours && self.since.is_some_and(|since| message.created_at < since) {
+                    // All of ours that follow are older still.
+                    found.next = has_rows.then_some(BEHIND_OURS);
+                    if has_rows {
+                        continue 'pages;
                     }
-                    found.next = Some(message.id);
-                    continue;
+                    return Ok(found);
                 }
                 if found.messages.len() == len || seen == LOOKED_THROUGH_MAX || opened == OPENED_MAX {
                     return Ok(found);
                 }
                 found.next = Some(message.id.clone());
-                seen += usize::from(self.looks_through());
+                seen += usize::from(self.looks_through(found.next.as_ref()));
                 if self.fits(&message) && self.is_for(engine, &message, &mut opened).await? {
                     found.messages.push(message);
                 }
@@ -128,12 +144,21 @@ impl Search {
             format!("{code} {}", failure.text).to_lowercase().contains(words)
         };
         let error = |words: &String| message.last_error.as_ref().is_some_and(|failure| has(failure, words));
-        self.before.is_none_or(|before| message.created_at < before)
+        self.fits_time(message)
             && self.error.as_ref().is_none_or(error)
             && self
                 .fingerprint
                 .as_ref()
                 .is_none_or(|wanted| *wanted == fingerprint(message.last_error.as_ref()))
+    }
+
+    fn fits_time(&self, message: &Message) -> bool {
+        match message.created_at.known() {
+            Some(at) => {
+                self.since.is_none_or(|since| since <= at) && self.before.is_none_or(|before| at < before)
+            }
+            None => self.with_timeless || self.since.is_none() && self.before.is_none(),
+        }
     }
 
     async fn is_for(

@@ -116,19 +116,16 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Keeps what is done to many messages, if it still has the version that was read; the store sets the next one.
-    async fn put_bulk(&self, _bulk: Bulk, _audit: Option<Audit>) -> Result<bool, StoreError> {
-        Err(StoreError::Unfit("it keeps no bulk operations".to_owned()))
-    }
+    async fn put_bulk(&self, bulk: Bulk, audit: Option<Audit>) -> Result<bool, StoreError>;
 
     /// One such.
-    async fn bulk(&self, _id: Arc<str>) -> Result<Option<Bulk>, StoreError> {
-        Ok(None)
-    }
+    async fn bulk(&self, id: Arc<str>) -> Result<Option<Bulk>, StoreError>;
 
-    /// Such, newest first.
-    async fn bulks(&self, _limit: usize) -> Result<Vec<Bulk>, StoreError> {
-        Ok(Vec::new())
-    }
+    /// Such, newest first: those that are older than `after`.
+    async fn bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError>;
+
+    /// Only those that go on, whatever has begun since.
+    async fn running_bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError>;
 
     /// What people did, newest first.
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError>;

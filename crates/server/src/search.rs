@@ -33,6 +33,7 @@ pub fn read(params: &mut Params, caller: &Caller, now: Timestamp) -> Option<Sear
         recipient: params.get("recipient", words),
         error: params.get("error", words),
         fingerprint: params.text("fingerprint"),
+        with_timeless: false,
     };
     may.then_some(search)
 }

@@ -4,15 +4,16 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::policy::{Backoff, Jitter};
+use redeliver_core::quota::Whose;
 use redeliver_core::{Content, Event, Message, MessageId, Name, Outcome, Policy, Route, Timestamp};
 use redeliver_engine::clock::Clock;
-use redeliver_engine::emit::Observer;
+use redeliver_engine::emit::{Counted, Observer, Planned};
 use redeliver_engine::gate::Gate;
 use redeliver_engine::intake::{Accepted, Sink};
 use redeliver_engine::memory::MemoryStore;
@@ -50,6 +51,10 @@ pub struct Log {
     pub at_once_max: HashMap<Name, usize>,
     /// Events, in order.
     pub events: Vec<Event>,
+    /// What became of mails and quotas, in order.
+    pub quotas: Vec<(Whose, Counted)>,
+    /// Mails that each part of a campaign scheduled, and those that it knew before.
+    pub planned: Vec<(u64, u64)>,
     at_once: HashMap<Name, usize>,
 }
 
@@ -207,7 +212,7 @@ impl Stage {
     }
 
     /// What the receiver has seen and heard so far.
-    pub fn log(&self) -> std::sync::MutexGuard<'_, Log> {
+    pub fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -270,8 +275,22 @@ impl Transport for Actor {
 
 struct Witness(Arc<Mutex<Log>>);
 
+impl Witness {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Observer for Witness {
     fn observe(&self, event: &Event) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).events.push(event.clone());
+        self.log().events.push(event.clone());
+    }
+
+    fn quota(&self, whose: Whose, counted: Counted) {
+        self.log().quotas.push((whose, counted));
+    }
+
+    fn planned(&self, part: &Planned<'_>) {
+        self.log().planned.push((part.scheduled, part.skipped));
     }
 }

@@ -317,8 +317,12 @@ impl Store for FaultyStore {
         self.inner.bulk(id).await
     }
 
-    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
-        self.inner.bulks(limit).await
+    async fn bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.inner.bulks(after, limit).await
+    }
+
+    async fn running_bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.inner.running_bulks(after, limit).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

@@ -16,6 +16,7 @@ use redeliver_core::{AttemptId, Content, Failure, Lane, Message, Outcome, Route,
 use redeliver_engine::clock::Clock;
 use redeliver_engine::gate::Gate;
 use redeliver_engine::intake::{Sink, Told};
+use redeliver_engine::pulse::Minute;
 use redeliver_simulation::stage::{Act, Carrying, Stage, route, to};
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -97,6 +98,25 @@ fn a_report_that_is_bound_to_a_workspace_says_nothing_of_others() {
     assert_eq!(report(Some("other")), [Told::NoMessage]);
     assert_eq!(report(Some("default")), [Told::Applied]);
     assert_eq!(report(None), [Told::Ignored], "it has ended");
+}
+
+#[test]
+fn a_hand_off_is_delivered_when_that_is_reported_and_counted_once() {
+    let mut stage = Stage::new(route(), |_| (AT_ONCE, Outcome::HandedOff));
+    let ids = stage.accept(vec![to("mx"), to("mx")]);
+    stage.pass(seconds(1));
+    let counts = |stage: &Stage| {
+        let minutes = stage.engine.pulse().minutes(stage.time());
+        let sum = |count: fn(&Minute) -> u32| minutes.iter().map(count).sum::<u32>();
+        (sum(|minute| minute.handed_off), sum(|minute| minute.delivered), sum(|minute| minute.dead))
+    };
+    assert_eq!(counts(&stage), (2, 0, 0), "a broker has them, and nobody else");
+    for (id, outcome) in ids.iter().zip([delivered(), Outcome::Refused(Failure::new("550 no"))]) {
+        let report = Report { message: id.clone(), attempt: None, outcome, workspace: None };
+        let engine = Arc::clone(&stage.engine);
+        stage.now(async move { Sink::report(&*engine, vec![report]).await }).unwrap();
+    }
+    assert_eq!(counts(&stage), (2, 1, 1));
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub struct Row {
     pub dead_reason: Option<String>,
     /// When it was last handed to its sender.
     pub last_queued_at: Option<Micros>,
+    /// When the application made it. Only ever read.
+    pub created_at: Option<Micros>,
 }
 
 /// A row as it was read, and as it is to be. It is written only if it still stands as it was read.
@@ -161,5 +163,5 @@ pub trait Rows: Send + Sync + 'static {
 }
 
 /// The columns that one row has in every statement, in this order: `id, key, status, attempts, next_attempt_at,
-/// locked_until, last_error, dead_reason, last_queued_at`.
-pub(crate) const COLUMNS: usize = 9;
+/// locked_until, last_error, dead_reason, last_queued_at, created_at`.
+pub(crate) const COLUMNS: usize = 10;

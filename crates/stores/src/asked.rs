@@ -6,6 +6,9 @@ use redeliver_engine::store::{Filter, StatusAt};
 
 use crate::standing::state_number;
 
+/// Where a list begins that begins at its newest: no id of ours comes behind this.
+pub(crate) const PAST_EVERY_ID: &str = "\u{10FFFF}";
+
 /// What a filter's state and status come to in the terms of the table.
 pub(crate) enum Wanted {
     Any,

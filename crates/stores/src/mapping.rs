@@ -63,6 +63,8 @@ pub struct Columns {
     pub dead_reason: Option<String>,
     /// When it was last handed to its sender.
     pub last_queued_at: Option<String>,
+    /// When the application made it.
+    pub created_at: Option<String>,
 }
 
 impl Default for Columns {
@@ -77,6 +79,7 @@ impl Default for Columns {
             last_error: Some("LastError".to_owned()),
             dead_reason: Some("DeadReason".to_owned()),
             last_queued_at: Some("LastQueuedAt".to_owned()),
+            created_at: None,
         }
     }
 }
@@ -183,9 +186,12 @@ impl Mapping {
         lines.push(column(&c.attempts, "integer NOT NULL DEFAULT 0"));
         lines.push(column(&c.next_attempt_at, types.time));
         lines.push(column(&c.locked_until, types.time));
-        for (name, kind) in
-            [(&c.last_error, types.text), (&c.dead_reason, types.text), (&c.last_queued_at, types.time)]
-        {
+        for (name, kind) in [
+            (&c.last_error, types.text),
+            (&c.dead_reason, types.text),
+            (&c.last_queued_at, types.time),
+            (&c.created_at, types.time),
+        ] {
             lines.extend(name.as_deref().map(|name| column(name, kind)));
         }
         if let Some(MailSource::Columns(mail)) = &self.mail {

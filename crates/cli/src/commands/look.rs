@@ -107,10 +107,10 @@ fn text(message: &Message, seen: &Value, attempts: &[Attempt], times: Times) -> 
         ("subject", words("subject")),
         ("target", words("target")),
         ("tries", Some(message.tries())),
-        ("accepted", at(Some(message.created_at))),
+        ("accepted", at(message.created_at)),
         (
             "first due",
-            at(Some(message.scheduled_for)).filter(|_| message.scheduled_for != message.created_at),
+            at(Some(message.scheduled_for)).filter(|_| Some(message.scheduled_for) != message.created_at),
         ),
         ("next try", at(Some(message.due_at)).filter(|_| is_waiting)),
         ("held by", message.parked_for.clone()),

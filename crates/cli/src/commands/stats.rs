@@ -37,10 +37,17 @@ struct Standing {
 struct Minute {
     at: Timestamp,
     delivered: u32,
+    handed_off: u32,
     retried: u32,
     dead: u32,
     lateness_p50_ms: Option<u64>,
     lateness_p99_ms: Option<u64>,
+}
+
+impl Minute {
+    fn counts(&self) -> [u32; 4] {
+        [self.delivered, self.handed_off, self.retried, self.dead]
+    }
 }
 
 pub(super) fn run(args: &CountArgs) -> anyhow::Result<()> {
@@ -65,7 +72,7 @@ async fn minutes(reach: &Reach, args: &CountArgs) -> anyhow::Result<()> {
         return print(&items.into_iter().flatten().map(|item| format!("{item}\n")).collect::<String>());
     }
     let mut minutes: Vec<Minute> = Deserialize::deserialize(told["items"].take())?;
-    minutes.retain(|minute| minute.delivered + minute.retried + minute.dead > 0);
+    minutes.retain(|minute| minute.counts().iter().any(|count| *count > 0));
     if minutes.is_empty() {
         print_aside("nothing went out and nothing failed there in the last three hours");
         return Ok(());
@@ -73,14 +80,14 @@ async fn minutes(reach: &Reach, args: &CountArgs) -> anyhow::Result<()> {
     let times = Times::of(args.output.utc);
     let span = |ms: Option<u64>| ms.map(|ms| show_span(Duration::from_millis(ms))).unwrap_or_default();
     let row = |minute: &Minute| {
-        let counts = [minute.delivered, minute.retried, minute.dead].map(|count| count.to_string());
         let mut row = vec![times.show(minute.at)];
-        row.extend(counts);
+        row.extend(minute.counts().map(|count| count.to_string()));
         row.extend([span(minute.lateness_p50_ms), span(minute.lateness_p99_ms)]);
         row
     };
-    let header = ["minute", "delivered", "tried again", "given up", "half late by", "99 of 100 by"];
-    print(&show::table(&header, &[1, 2, 3, 4, 5], minutes.iter().map(row).collect()))
+    let header =
+        ["minute", "delivered", "handed off", "tried again", "given up", "half late by", "99 of 100 by"];
+    print(&show::table(&header, &[1, 2, 3, 4, 5, 6], minutes.iter().map(row).collect()))
 }
 
 fn table(stats: &Stats) -> String {

@@ -132,6 +132,7 @@ fn columns(reader: &Reader<'_>, default: Columns) -> Columns {
         last_error: optional("last_error", default.last_error),
         dead_reason: optional("dead_reason", default.dead_reason),
         last_queued_at: optional("last_queued_at", default.last_queued_at),
+        created_at: optional("created_at", default.created_at),
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Message {
     /// When it was first to go out.
     pub scheduled_for: Timestamp,
     /// When it was accepted.
-    pub created_at: Timestamp,
+    pub created_at: Option<Timestamp>,
     /// When sending it stops making sense.
     pub expires_at: Option<Timestamp>,
     /// Tries that got a verdict.

@@ -362,8 +362,15 @@ impl Rows {
         self.bulks.get(id).cloned()
     }
 
-    pub(super) fn bulks(&self, limit: usize) -> Vec<Bulk> {
-        self.bulks.values().rev().take(limit).cloned().collect()
+    pub(super) fn bulks(
+        &self,
+        after: Option<&Arc<str>>,
+        limit: usize,
+        is_wanted: fn(&Bulk) -> bool,
+    ) -> Vec<Bulk> {
+        let newest_first = self.bulks.values().rev();
+        let older = newest_first.filter(|bulk| after.is_none_or(|after| bulk.id < *after));
+        older.filter(|bulk| is_wanted(bulk)).take(limit).cloned().collect()
     }
 
     pub(super) fn audit(&self, limit: usize) -> Vec<Audit> {

@@ -7,16 +7,17 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use redeliver_core::bulk::{Bulk, IDS_MAX, RATE_PER_S_MAX, Standing, Which};
+use redeliver_core::bulk::{Bulk, IDS_MAX, Pace, RATE_PER_S_MAX, Which};
 use redeliver_core::operate::Action;
 use redeliver_core::status::Status;
-use redeliver_core::{Lane, Timestamp};
+use redeliver_core::{Lane, MessageId, Timestamp};
 use redeliver_engine::bulk::Forecast;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use utoipa::ToSchema;
 
 use crate::Server;
+use crate::api::messages::cursor;
 use crate::auth::Caller;
 use crate::input::{Params, Segment, body, query};
 use crate::openapi::{Acted, Looked, LookedUp, NewBulk, Sent};
@@ -26,10 +27,10 @@ use crate::search::time;
 /// Messages in a second where nobody says.
 pub(crate) const RATE_PER_S: u32 = 50;
 
-/// How many are listed.
+/// How many are listed at once.
 const LISTED_MAX: usize = 100;
 
-/// How often a record that keeps changing is looked at again.
+/// How often a record that keeps changing is looked at again, and how often others' operations are looked past.
 const LOOKS_MAX: usize = 8;
 
 const ACTIONS: [Action; 3] = [Action::Retry, Action::Cancel, Action::Dismiss];
@@ -39,6 +40,8 @@ const ACTIONS: [Action; 3] = [Action::Retry, Action::Cancel, Action::Dismiss];
 pub struct Bulks {
     /// Newest first.
     pub items: Vec<BulkView>,
+    /// Where the next page begins; `null` if this was the last.
+    pub next: Option<String>,
 }
 
 /// One bulk operation.
@@ -137,8 +140,7 @@ pub(crate) struct Wanted {
     pub(crate) action: Action,
     pub(crate) asked: Asked,
     pub(crate) ids: Vec<String>,
-    pub(crate) rate_per_s: u32,
-    pub(crate) is_careful: bool,
+    pub(crate) pace: Pace,
 }
 
 impl BulkView {
@@ -181,17 +183,19 @@ impl ForecastView {
     }
 }
 
-/// List the newest bulk operations
+/// List bulk operations, newest first, 100 at a time
 #[utoipa::path(get, path = "/v1/bulk", operation_id = "list_bulk", tag = "bulk",
-    responses((status = 200, description = "The newest 100", body = Bulks), Looked))]
+    params(("after" = Option<String>, Query, description = "The `next` of the page before", pattern = "^[A-Za-z0-9_-]{22}$")),
+    responses((status = 200, description = "A page", body = Bulks), Looked))]
 pub async fn list(
     State(server): State<Server>,
     caller: Caller,
-    params: Params,
+    mut params: Params,
 ) -> Result<Json<Bulks>, Problem> {
+    let after = params.get("after", cursor::read);
     params.finish()?;
-    let items = all(&server, &caller).await?.iter().map(BulkView::of).collect();
-    Ok(Json(Bulks { items }))
+    let (bulks, next) = page(&server, &caller, after).await?;
+    Ok(Json(Bulks { items: bulks.iter().map(BulkView::of).collect(), next }))
 }
 
 /// Do the same to many messages, or find out what it would mean
@@ -224,7 +228,7 @@ pub async fn begin(
         let is_careful = fields.get("canary").unwrap_or_default();
         let is_dry: bool = fields.get("dry_run").unwrap_or_default();
         let action = action.unwrap_or(Action::Dismiss);
-        (Wanted { action, asked, ids, rate_per_s, is_careful }, is_dry)
+        (Wanted { action, asked, ids, pace: Pace { rate_per_s, is_careful } }, is_dry)
     })
     .await?;
     let bulk = plan(&server, &caller, wanted)?;
@@ -296,11 +300,31 @@ async fn tell(
     Ok(Json(BulkView::of(&told(&server, &caller, &id, word).await?)))
 }
 
-/// The operations that whoever asks may know of.
-pub(crate) async fn all(server: &Server, caller: &Caller) -> Result<Vec<Bulk>, Problem> {
-    let mut bulks = server.engine.store().bulks(LISTED_MAX).await?;
-    bulks.retain(|bulk| sees(caller, bulk));
-    Ok(bulks)
+/// A page of the operations that whoever asks may know of, and where the next one begins. Fewer where many are others'.
+pub(crate) async fn page(
+    server: &Server,
+    caller: &Caller,
+    after: Option<MessageId>,
+) -> Result<(Vec<Bulk>, Option<String>), Problem> {
+    // Their ids are made as those of messages are.
+    let next = |after: Option<Arc<str>>| after?.parse::<MessageId>().ok().as_ref().map(cursor::behind);
+    let (mut listed, mut after) = (Vec::new(), after.map(|after| Arc::<str>::from(after.to_string())));
+    for _ in 0..LOOKS_MAX {
+        let bulks = server.engine.store().bulks(after.clone(), LISTED_MAX).await?;
+        let is_last = bulks.len() < LISTED_MAX;
+        for bulk in bulks {
+            let is_seen = sees(caller, &bulk);
+            if is_seen && listed.len() == LISTED_MAX {
+                return Ok((listed, next(after)));
+            }
+            after = Some(bulk.id.clone());
+            listed.extend(is_seen.then_some(bulk));
+        }
+        if is_last {
+            return Ok((listed, None));
+        }
+    }
+    Ok((listed, next(after)))
 }
 
 /// One that whoever asks may know of.
@@ -341,28 +365,8 @@ pub(crate) async fn told(
 pub(crate) fn plan(server: &Server, caller: &Caller, wanted: Wanted) -> Result<Bulk, Problem> {
     let now = server.engine.clock().now();
     let which = which(caller, wanted.asked, wanted.ids, now)?;
-    Ok(Bulk {
-        id: server.engine.clock().message_id(now).to_string().into(),
-        version: 0,
-        actor: caller.name.clone(),
-        action: wanted.action,
-        which,
-        rate_per_s: wanted.rate_per_s,
-        // Only what goes out again can fail again.
-        is_careful: wanted.is_careful && wanted.action == Action::Retry,
-        standing: Standing::Running,
-        why: None,
-        done: 0,
-        skipped: 0,
-        total: None,
-        worked_ms: 0,
-        after: None,
-        stage: 0,
-        trial: Vec::new(),
-        held: None,
-        created_at: now,
-        updated_at: now,
-    })
+    let id = server.engine.clock().message_id(now).to_string();
+    Ok(Bulk::new(id, caller.name.clone(), wanted.action, which, wanted.pace, now))
 }
 
 /// Begins it, and writes down who did.

@@ -52,12 +52,12 @@ pub struct GroupView {
     pub error: String,
     /// How many.
     pub count: usize,
-    /// When the first of them was given up.
+    /// When the first of them was given up; null if nobody knows that of any.
     #[schema(format = DateTime)]
-    pub first_at: String,
-    /// When the last of them was given up.
+    pub first_at: Option<String>,
+    /// When the last of them was given up; null if nobody knows that of any.
     #[schema(format = DateTime)]
-    pub last_at: String,
+    pub last_at: Option<String>,
     /// Their routes.
     pub routes: Vec<String>,
     /// Where they were to go, as breakers and holds know it: a mail server, a broker. At most 20.
@@ -73,8 +73,8 @@ pub(crate) struct Group {
     pub(crate) fingerprint: String,
     pub(crate) error: String,
     pub(crate) count: usize,
-    pub(crate) first_at: Timestamp,
-    pub(crate) last_at: Timestamp,
+    pub(crate) first_at: Option<Timestamp>,
+    pub(crate) last_at: Option<Timestamp>,
     pub(crate) routes: BTreeSet<Name>,
     pub(crate) destinations: BTreeSet<Name>,
     pub(crate) hours: Vec<u32>,
@@ -157,7 +157,7 @@ impl<'a> Places<'a> {
 
 fn add(groups: &mut BTreeMap<String, Group>, message: &Message, destination: Option<Name>, now: Timestamp) {
     let failure = message.last_error.as_ref();
-    let at = message.state.ended_at().unwrap_or(message.created_at);
+    let at = message.state.ended_at().unwrap_or(message.created_at).known();
     let group = groups.entry(fingerprint(failure)).or_insert_with(|| Group {
         fingerprint: fingerprint(failure),
         error: failure.map_or_else(|| "no error was told".to_owned(), shape),
@@ -170,14 +170,15 @@ fn add(groups: &mut BTreeMap<String, Group>, message: &Message, destination: Opt
         example: message.id.to_string(),
     });
     group.count += 1;
-    group.first_at = group.first_at.min(at);
+    group.first_at = group.first_at.into_iter().chain(at).min();
     group.last_at = group.last_at.max(at);
     group.routes.insert(message.route.clone());
     if group.destinations.len() < DESTINATIONS_MAX {
         group.destinations.extend(destination);
     }
-    let hours_ago = (now.since(at).as_secs() / HOUR_S) as usize;
-    if let Some(hour) = HOURS.checked_sub(hours_ago + 1).and_then(|place| group.hours.get_mut(place)) {
+    let hours_ago = at.map(|at| (now.since(at).as_secs() / HOUR_S) as usize);
+    let place = hours_ago.and_then(|hours| HOURS.checked_sub(hours + 1));
+    if let Some(hour) = place.and_then(|place| group.hours.get_mut(place)) {
         *hour += 1;
     }
 }
@@ -188,8 +189,8 @@ impl GroupView {
             fingerprint: group.fingerprint.clone(),
             error: group.error.clone(),
             count: group.count,
-            first_at: group.first_at.to_string(),
-            last_at: group.last_at.to_string(),
+            first_at: group.first_at.map(|at| at.to_string()),
+            last_at: group.last_at.map(|at| at.to_string()),
             routes: group.routes.iter().map(ToString::to_string).collect(),
             destinations: group.destinations.iter().map(ToString::to_string).collect(),
             hours: group.hours.clone(),

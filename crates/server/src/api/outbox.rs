@@ -47,7 +47,7 @@ pub struct OutboxMail {
     pub last_error: Option<String>,
     /// When it was accepted.
     #[schema(format = DateTime)]
-    pub created_at: String,
+    pub created_at: Option<String>,
 }
 
 /// How the outbox is doing.
@@ -84,7 +84,7 @@ impl OutboxMail {
                 Some(code) if !error.text.starts_with(&**code) => format!("{code} {}", error.text),
                 _ => error.text.to_string(),
             }),
-            created_at: message.created_at.to_string(),
+            created_at: message.created_at.known().map(|at| at.to_string()),
         }
     }
 }

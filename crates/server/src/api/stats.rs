@@ -119,8 +119,10 @@ pub struct MinuteView {
     /// When it began.
     #[schema(format = DateTime)]
     pub at: String,
-    /// Messages that the other side took, or a broker.
+    /// Messages that the other side took, or that were reported so.
     pub delivered: u32,
+    /// Messages that a broker took, for somebody who will report: not delivered yet.
+    pub handed_off: u32,
     /// Tries that failed and will be made again.
     pub retried: u32,
     /// Messages given up.
@@ -137,6 +139,7 @@ impl MinuteView {
         Self {
             at: minute.at.to_string(),
             delivered: minute.delivered,
+            handed_off: minute.handed_off,
             retried: minute.retried,
             dead: minute.dead,
             lateness_p50_ms: late_ms(0.5),

@@ -35,9 +35,9 @@ pub struct MessageView {
     /// When it was first to go out. Never moves.
     #[schema(format = DateTime)]
     pub scheduled_for: String,
-    /// When it was accepted.
+    /// When it was accepted; null for a row of an application's table that doesn't say.
     #[schema(format = DateTime)]
-    pub created_at: String,
+    pub created_at: Option<String>,
     /// When sending it stops making sense.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
@@ -114,7 +114,7 @@ impl MessageView {
             state: state.name(),
             due_at: message.due_at.to_string(),
             scheduled_for: message.scheduled_for.to_string(),
-            created_at: message.created_at.to_string(),
+            created_at: told(message.created_at),
             expires_at: message.expires_at.map(|at| at.to_string()),
             attempts: message.attempts,
             max_attempts: route.map(|route| route.max_attempts(message)).or(message.max_attempts),
@@ -129,9 +129,9 @@ impl MessageView {
                 State::Cancelled { reason, .. } => Some(reason.to_string()),
                 _ => None,
             },
-            ended_at: state.ended_at().map(|at| at.to_string()),
+            ended_at: state.ended_at().and_then(told),
             dismissed_at: match state {
-                State::Dead { dismissed_at, .. } => dismissed_at.map(|at| at.to_string()),
+                State::Dead { dismissed_at, .. } => dismissed_at.and_then(told),
                 _ => None,
             },
             receipt: match state {
@@ -147,6 +147,10 @@ impl MessageView {
             version: message.fence,
         }
     }
+}
+
+fn told(at: Timestamp) -> Option<String> {
+    at.known().map(|at| at.to_string())
 }
 
 impl ErrorView {

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use redeliver_core::bulk::{Bulk, STAGES, Standing};
+use redeliver_core::bulk::{Bulk, Pace, STAGES, Standing};
 use redeliver_core::operate::Action;
 use redeliver_core::time::tell_span;
 use redeliver_engine::bulk::Forecast;
@@ -20,7 +20,8 @@ use super::page::{Answer, page};
 use super::progress::Progress;
 use super::refusal::Refusal;
 use super::{Console, link};
-use crate::api::bulk::{Asked, RATE_PER_S, Wanted, all, find, plan, rate, start, told};
+use crate::api::bulk::{Asked, RATE_PER_S, Wanted, find, page as listed, plan, rate, start, told};
+use crate::api::messages::cursor;
 use crate::input::{Pair, Params, Segment, query};
 use crate::problem::{FieldProblem, Problem};
 
@@ -47,6 +48,9 @@ struct Row {
 struct List {
     frame: Frame,
     rows: Vec<Row>,
+    is_first: bool,
+    newest: &'static str,
+    older: Option<String>,
 }
 
 #[derive(Template)]
@@ -89,12 +93,19 @@ struct One {
 pub(super) async fn show(
     State(console): State<Console>,
     Extension(visitor): Extension<Visitor>,
-    params: Params,
+    mut params: Params,
 ) -> Answer {
+    let after = params.get("after", cursor::read);
     params.finish()?;
-    let bulks = all(&console.server, &visitor.caller).await?;
-    let frame = Frame::around(&console, &visitor, Place::Bulk);
-    page(&List { frame, rows: bulks.iter().map(Row::of).collect() })
+    let is_first = after.is_none();
+    let (bulks, next) = listed(&console.server, &visitor.caller, after).await?;
+    page(&List {
+        frame: Frame::around(&console, &visitor, Place::Bulk),
+        rows: bulks.iter().map(Row::of).collect(),
+        is_first,
+        newest: link::BULK,
+        older: next.map(|next| format!("{}?after={next}", link::BULK)),
+    })
 }
 
 /// `GET /admin/bulk/{bulk}`
@@ -206,8 +217,7 @@ fn wanted(form: &Form) -> Result<Wanted, Problem> {
         action: action.map_err(|problem| wrong("action", problem))?,
         asked,
         ids,
-        rate_per_s,
-        is_careful: form.text("canary") == "yes",
+        pace: Pace { rate_per_s, is_careful: form.text("canary") == "yes" },
     })
 }
 
@@ -297,32 +307,18 @@ fn stage(bulk: &Bulk) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use redeliver_core::Timestamp;
     use redeliver_core::bulk::{Total, Which};
-    use redeliver_core::{Timestamp, bulk};
 
     use super::*;
 
     fn bulk(which: Which) -> Bulk {
+        let (pace, at) = (Pace { rate_per_s: 50, is_careful: false }, Timestamp::from_ms(9_000));
         Bulk {
-            id: "b".into(),
-            version: 0,
-            actor: "ada".into(),
-            action: Action::Retry,
-            which,
-            rate_per_s: 50,
-            is_careful: false,
-            standing: bulk::Standing::Running,
-            why: None,
             done: 40,
-            skipped: 0,
             total: Some(Total { count: 100, is_least: false }),
             worked_ms: 2_000,
-            after: None,
-            stage: 0,
-            trial: Vec::new(),
-            held: None,
-            created_at: Timestamp::from_ms(9_000),
-            updated_at: Timestamp::from_ms(11_000),
+            ..Bulk::new("b", "ada", Action::Retry, which, pace, at)
         }
     }
 

@@ -1,5 +1,5 @@
-//! Draws what happened over the last three hours: bars for what was delivered, tried again and given up, and lines for how
-//! late things were. Both have the same time below them and their own scale at the side.
+//! Draws what happened over the last three hours: bars for what was delivered, handed off, tried again and given up,
+//! and lines for how late things were. Both have the same time below them and their own scale at the side.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub(super) struct Marks {
     marks: Vec<Mark>,
 }
 
-/// What was delivered, tried again and given up.
+/// What was delivered, handed off, tried again and given up.
 #[derive(Template)]
 #[template(
     ext = "html",
@@ -100,6 +100,7 @@ pub(super) struct Charts {
     /// The hours below both.
     pub(super) times: Vec<Moment>,
     pub(super) delivered: u64,
+    pub(super) handed_off: u64,
     pub(super) retried: u64,
     pub(super) dead: u64,
     pub(super) p50: String,
@@ -110,6 +111,7 @@ pub(super) struct Charts {
 #[derive(Copy, Clone, Default)]
 struct Sums {
     delivered: u64,
+    handed_off: u64,
     retried: u64,
     dead: u64,
 }
@@ -121,11 +123,8 @@ impl Charts {
         let each: Vec<Sums> = parts.iter().map(Sums::of).collect();
         let most = each.iter().map(|sums| sums.all()).max().unwrap_or(0);
         let scale = round_up(most);
-        let Sums { delivered, retried, dead } = Sums::of(&together(minutes));
-        let label = format!(
-            "in the last {} h: {delivered} delivered, {retried} tried again, {dead} given up",
-            MINUTES_MAX / 60
-        );
+        let sums = Sums::of(&together(minutes));
+        let label = format!("in the last {} h: {}", MINUTES_MAX / 60, sums.told());
         let latest = |share: f64| {
             let known = minutes.iter().rev().find_map(|minute| minute.lateness(share));
             known.map_or_else(|| "–".to_owned(), tell_span)
@@ -138,24 +137,37 @@ impl Charts {
             lines: lines(&parts, lateness),
             line_marks: Marks { marks: late_marks() },
             times: minutes.first().map(|first| hours(first.at)).unwrap_or_default(),
-            delivered,
-            retried,
-            dead,
+            delivered: sums.delivered,
+            handed_off: sums.handed_off,
+            retried: sums.retried,
+            dead: sums.dead,
             p50,
             p99,
-            is_empty: delivered + retried + dead == 0,
+            is_empty: sums.all() == 0,
         }
     }
 }
 
 impl Sums {
     fn of(minute: &Minute) -> Self {
-        let [delivered, retried, dead] = [minute.delivered, minute.retried, minute.dead].map(u64::from);
-        Self { delivered, retried, dead }
+        let Minute { delivered, handed_off, retried, dead, .. } = minute;
+        let [delivered, handed_off, retried, dead] =
+            [delivered, handed_off, retried, dead].map(|count| u64::from(*count));
+        Self { delivered, handed_off, retried, dead }
     }
 
     fn all(self) -> u64 {
-        self.delivered + self.retried + self.dead
+        self.delivered + self.handed_off + self.retried + self.dead
+    }
+
+    fn told(self) -> String {
+        let Self { delivered, handed_off, retried, dead } = self;
+        // Most have nobody to hand anything off to.
+        let handed_off = match handed_off {
+            0 => String::new(),
+            count => format!(" {count} handed off,"),
+        };
+        format!("{delivered} delivered,{handed_off} {retried} tried again, {dead} given up")
     }
 }
 
@@ -163,6 +175,7 @@ impl Sums {
 fn together(minutes: &[Minute]) -> Minute {
     minutes.iter().fold(Minute::default(), |mut sum, minute| {
         sum.delivered = sum.delivered.saturating_add(minute.delivered);
+        sum.handed_off = sum.handed_off.saturating_add(minute.handed_off);
         sum.retried = sum.retried.saturating_add(minute.retried);
         sum.dead = sum.dead.saturating_add(minute.dead);
         for (sum, count) in sum.late.iter_mut().zip(minute.late) {
@@ -202,10 +215,13 @@ fn bars(each: &[Sums], scale: u64) -> Vec<Bar> {
     let mut bars = Vec::new();
     for (place, sums) in each.iter().enumerate() {
         let mut y = GROUND;
-        let title =
-            format!("{} delivered, {} tried again, {} given up", sums.delivered, sums.retried, sums.dead);
-        for (class, count) in [("delivered", sums.delivered), ("retried", sums.retried), ("dead", sums.dead)]
-        {
+        let title = sums.told();
+        for (class, count) in [
+            ("delivered", sums.delivered),
+            ("handed-off", sums.handed_off),
+            ("retried", sums.retried),
+            ("dead", sums.dead),
+        ] {
             if count == 0 {
                 continue;
             }
@@ -304,6 +320,16 @@ mod tests {
         assert!(charts.bars.bars.iter().all(|bar| bar.x + bar.wide <= WIDTH), "within");
         assert_eq!(charts.bars.bars[3].high, "2.0");
         assert!(Charts::of(&vec![Minute::default(); MINUTES_MAX]).is_empty);
+    }
+
+    #[test]
+    fn what_was_handed_off_is_told_beside_what_was_delivered() {
+        let minute = Minute { delivered: 2, handed_off: 3, ..Minute::default() };
+        let charts = Charts::of(&minutes(&[(0, minute)]));
+        assert_eq!((charts.delivered, charts.handed_off, charts.is_empty), (2, 3, false));
+        let classes: Vec<&str> = charts.bars.bars.iter().map(|bar| bar.class).collect();
+        assert_eq!(classes, ["delivered", "handed-off"]);
+        assert!(charts.bars.label.ends_with("2 delivered, 3 handed off, 0 tried again, 0 given up"));
     }
 
     #[test]

@@ -125,8 +125,9 @@ impl Live {
         }
         let store = server.engine.store();
         let counts = store.counts(server.engine.clock().now()).await?;
-        let bulks: Vec<(Arc<str>, u64)> =
-            store.bulks(BULKS_MAX).await?.into_iter().map(|bulk| (bulk.id, bulk.version)).collect();
+        let mut bulks = store.bulks(None, BULKS_MAX).await?;
+        bulks.extend(store.running_bulks(None, BULKS_MAX).await?);
+        let bulks: Vec<(Arc<str>, u64)> = bulks.into_iter().map(|bulk| (bulk.id, bulk.version)).collect();
         let gates: Vec<(String, u64)> =
             store.gates().await?.into_iter().map(|gate| (gate.key.to_string(), gate.version)).collect();
         let standing: Arc<str> = format!("{counts:?} {bulks:?} {gates:?}").into();

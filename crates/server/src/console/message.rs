@@ -52,8 +52,8 @@ struct Step {
     by: Option<String>,
     /// What the time is the time of, where it isn't that of the thing itself.
     when: &'static str,
-    clock: Moment,
-    distance: Moment,
+    /// How long ago or ahead that is, and when, if anybody knows.
+    at: Option<(Moment, Moment)>,
 }
 
 /// What instances are called, as far as whoever looks may know.
@@ -189,9 +189,9 @@ fn facts(message: &Message, content: &Content, email: Option<&Email>, engine: &E
         some("Why it was cancelled", view.cancelled_for),
         time(if message.state.ended_at().is_some() { "Was due" } else { "Due" }, Some(message.due_at)),
         time("Expires", message.expires_at),
-        time("Ended", message.state.ended_at()),
-        time("Dismissed", dismissed_at),
-        time("Accepted", Some(message.created_at)),
+        time("Ended", message.state.ended_at().and_then(Timestamp::known)),
+        time("Dismissed", dismissed_at.and_then(Timestamp::known)),
+        time("Accepted", message.created_at.known()),
         Some(text("Route", format!("{}, {} priority", view.route, view.priority))),
         Some(text("Workspace", view.workspace)),
         campaign,
@@ -323,8 +323,8 @@ fn present(message: &Message, instances: &Instances, now: Timestamp) -> Vec<Step
 
 impl Step {
     fn at(class: &'static str, what: String, detail: Option<String>, at: Timestamp, now: Timestamp) -> Self {
-        let (clock, distance) = (Moment::clock(at), Moment::from_now(at, now));
-        Self { class, what, detail, by: None, when: "", clock, distance }
+        let at = at.known().map(|at| (Moment::from_now(at, now), Moment::clock(at)));
+        Self { class, what, detail, by: None, when: "", at }
     }
 }
 

@@ -94,7 +94,7 @@ pub(super) struct Row {
     pub(super) attempts_max: Option<u32>,
     pub(super) next: Option<(Moment, Moment)>,
     pub(super) error: Option<String>,
-    pub(super) created: Moment,
+    pub(super) created: Option<Moment>,
     pub(super) is_failed: bool,
 }
 
@@ -207,7 +207,7 @@ impl Row {
             attempts_max: route.map(|route| route.max_attempts(message)).or(message.max_attempts),
             next: waits.then(|| (Moment::from_now(message.due_at, now), Moment::clock(message.due_at))),
             error: message.last_error.as_ref().map(said),
-            created: Moment::clock(message.created_at),
+            created: message.created_at.known().map(Moment::clock),
             is_failed: matches!(message.state, Standing::Dead { .. }),
         }
     }

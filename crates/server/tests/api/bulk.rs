@@ -1,5 +1,9 @@
 //! The same done to many messages: what it would mean, how far it comes, and who stops it.
 
+use std::time::Duration;
+
+use redeliver_core::bulk::{Bulk, Pace, Standing, Which};
+use redeliver_core::operate::Action;
 use redeliver_engine::access::Role;
 use redeliver_engine::store::Store;
 use serde_json::{Value, json};
@@ -61,6 +65,32 @@ async fn all_that_match_are_dismissed_at_their_rate_and_every_deed_is_written_do
     let deeds = rig.store.audit(100).await.unwrap();
     assert_eq!(deeds.iter().filter(|deed| deed.action == "dismiss").count(), 7);
     assert_eq!(deeds.iter().filter(|deed| deed.action == "bulk_dismiss").count(), 1);
+}
+
+#[tokio::test]
+async fn one_that_goes_on_is_not_forgotten_behind_a_hundred_newer_ones_and_is_listed_behind_them() {
+    let rig = Rig::still();
+    dead(&rig, "1", 2).await;
+    let bulk = begin(&rig, json!({ "action": "dismiss", "filter": { "status": "dead" } })).await;
+    let clock = rig.server.engine.clock();
+    for n in 1..=120 {
+        let now = clock.now().plus(Duration::from_millis(n));
+        let (id, pace) = (clock.message_id(now).to_string(), Pace { rate_per_s: 1, is_careful: false });
+        let newer = Bulk::new(id, "ada", Action::Retry, Which::default(), pace, now);
+        let ended = Bulk { standing: Standing::Done, ..newer };
+        assert!(rig.store.put_bulk(ended, None).await.unwrap());
+    }
+    rig.server.engine.bulk_tick().await.unwrap();
+    let seen = standing(&rig, &bulk).await;
+    assert_eq!((&seen["done"], &seen["standing"]), (&json!(2), &json!("done")));
+    let first = rig.get("/v1/bulk").await.json();
+    assert_eq!(first["items"].as_array().unwrap().len(), 100);
+    let second = rig.get(&format!("/v1/bulk?after={}", first["next"].as_str().unwrap())).await.json();
+    let items = second["items"].as_array().unwrap();
+    assert_eq!((items.len(), &items[20]["id"], &second["next"]), (21, &bulk["id"], &json!(null)));
+    let other = rig.key(Role::Viewer, Some("other")).await;
+    let none = rig.call("GET", "/v1/bulk", Some(&other), "").await.json();
+    assert_eq!(none, json!({ "items": [], "next": null }), "others' are looked past");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redeliver_core::accept::NewMessage;
-use redeliver_core::bulk::{Bulk, Standing, Total, Which};
+use redeliver_core::bulk::{Bulk, Pace, Standing, Total, Which};
 use redeliver_core::change::Audit;
 use redeliver_core::edit::{Difference, EditRecord};
 use redeliver_core::email::{Attachment, Email, Ics, Mailbox};
@@ -115,26 +115,15 @@ pub async fn ended_saying(stage: &Stage, text: &str, wait: impl Fn()) -> [Messag
 
 /// Something done to many messages by somebody with such a name.
 pub fn hostile_bulk(text: &str) -> Bulk {
+    let which = Which { error: Some(text.to_owned()), workspace: Some(text.into()), ..Which::default() };
+    let pace = Pace { rate_per_s: 1, is_careful: true };
     Bulk {
-        id: "b".into(),
-        version: 0,
-        actor: text.into(),
-        action: Action::Retry,
-        which: Which { error: Some(text.to_owned()), workspace: Some(text.into()), ..Which::default() },
-        rate_per_s: 1,
-        is_careful: true,
         standing: Standing::Stopped,
         why: Some(text.into()),
         done: 1,
-        skipped: 0,
         total: Some(Total { count: 9, is_least: true }),
         worked_ms: 1_500,
-        after: None,
-        stage: 0,
-        trial: Vec::new(),
-        held: None,
-        created_at: Timestamp::from_ms(1),
-        updated_at: Timestamp::from_ms(1),
+        ..Bulk::new("b", text, Action::Retry, which, pace, Timestamp::from_ms(1))
     }
 }
 

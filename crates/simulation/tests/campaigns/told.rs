@@ -9,9 +9,11 @@ use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{CampaignState, MailOf, Prospect, Settings};
 use redeliver_core::email::Email;
 use redeliver_core::explain::Explanation;
+use redeliver_core::quota::Whose;
 use redeliver_core::{Content, DeadReason, Failure, Outcome, State};
 use redeliver_engine::campaign::Scheduling;
 use redeliver_engine::campaigns::Campaigns;
+use redeliver_engine::emit::Counted;
 use redeliver_simulation::stage::{Carrying, Stage};
 
 use crate::{
@@ -48,6 +50,21 @@ fn what_says_that_it_is_of_another_workspaces_campaign_is_nothing_of_it() {
         engine.campaign_sent(&record).await.unwrap()
     });
     assert_eq!(sent, 1, "and is counted nowhere");
+}
+
+#[test]
+fn what_is_planned_and_what_is_used_of_quotas_reaches_whoever_listens_to_the_engine() {
+    let mut stage = Stage::at_ease(campaigns_route(), |carrying| match carrying.message.attempts {
+        0 => (AT_ONCE, Outcome::Failed(Failure::new("451 later"))),
+        _ => delivered(carrying),
+    });
+    set_up(&mut stage, "c", NINE_TO_ELEVEN, 5);
+    launch(&mut stage, "c");
+    stage.pass(5 * DAY);
+    let log = stage.log();
+    assert_eq!(log.planned, [(10, 0)]);
+    let told = |counted| log.quotas.iter().filter(|told| **told == (Whose::Campaign, counted)).count();
+    assert_eq!((told(Counted::Used), told(Counted::Returned)), (20, 10), "{:?}", log.quotas);
 }
 
 /// What a mail is told that it waits for.

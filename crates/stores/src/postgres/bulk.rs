@@ -11,6 +11,7 @@ use super::errors::Fault;
 use super::limit;
 use super::line::Line;
 use super::rows::get as column;
+use crate::asked::PAST_EVERY_ID;
 use crate::encode::{from_text, to_text};
 
 pub(super) async fn put(db: &mut Line<'_>, bulk: &Bulk, audit: Option<&Audit>) -> Result<bool, Fault> {
@@ -35,9 +36,18 @@ pub(super) async fn get(db: &Client, id: &str) -> Result<Option<Bulk>, Fault> {
     found.first().map(bulk).transpose()
 }
 
-pub(super) async fn newest(db: &Client, count_max: usize) -> Result<Vec<Bulk>, Fault> {
-    let params = [(&limit(count_max) as _, Type::INT8)];
-    let found = db.query_typed(include_str!("sql/bulks.sql"), &params).await?;
+pub(super) async fn newest(db: &Client, after: Option<&str>, count_max: usize) -> Result<Vec<Bulk>, Fault> {
+    page(db, include_str!("sql/bulks.sql"), after, count_max).await
+}
+
+pub(super) async fn running(db: &Client, after: Option<&str>, count_max: usize) -> Result<Vec<Bulk>, Fault> {
+    page(db, include_str!("sql/running_bulks.sql"), after, count_max).await
+}
+
+async fn page(db: &Client, sql: &str, after: Option<&str>, count_max: usize) -> Result<Vec<Bulk>, Fault> {
+    let after = after.unwrap_or(PAST_EVERY_ID);
+    let found =
+        db.query_typed(sql, &[(&after as _, Type::TEXT), (&limit(count_max) as _, Type::INT8)]).await?;
     found.iter().map(bulk).collect()
 }
 

@@ -317,8 +317,12 @@ impl Store for Postgres {
         ask!(self, |db| bulk::get(db, &id))
     }
 
-    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
-        ask!(self, |db| bulk::newest(db, limit))
+    async fn bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        ask!(self, |db| bulk::newest(db, after.as_deref(), limit))
+    }
+
+    async fn running_bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        ask!(self, |db| bulk::running(db, after.as_deref(), limit))
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

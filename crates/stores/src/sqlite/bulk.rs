@@ -7,6 +7,7 @@ use rusqlite::{Connection, Row, params};
 use super::apply::write_audit;
 use super::errors::Fault;
 use super::limit;
+use crate::asked::PAST_EVERY_ID;
 use crate::encode::{from_text, to_text};
 
 pub(super) fn put(db: &Connection, bulk: &Bulk, audit: Option<&Audit>) -> Result<bool, Fault> {
@@ -30,9 +31,17 @@ pub(super) fn get(db: &Connection, id: &str) -> Result<Option<Bulk>, Fault> {
     found.next()?.map(bulk).transpose()
 }
 
-pub(super) fn newest(db: &Connection, count_max: usize) -> Result<Vec<Bulk>, Fault> {
-    let mut get = db.prepare_cached(include_str!("sql/bulks.sql"))?;
-    let mut found = get.query([limit(count_max)])?;
+pub(super) fn newest(db: &Connection, after: Option<&str>, count_max: usize) -> Result<Vec<Bulk>, Fault> {
+    page(db, include_str!("sql/bulks.sql"), after, count_max)
+}
+
+pub(super) fn running(db: &Connection, after: Option<&str>, count_max: usize) -> Result<Vec<Bulk>, Fault> {
+    page(db, include_str!("sql/running_bulks.sql"), after, count_max)
+}
+
+fn page(db: &Connection, sql: &str, after: Option<&str>, count_max: usize) -> Result<Vec<Bulk>, Fault> {
+    let mut get = db.prepare_cached(sql)?;
+    let mut found = get.query(params![after.unwrap_or(PAST_EVERY_ID), limit(count_max)])?;
     let mut bulks = Vec::new();
     while let Some(row) = found.next()? {
         bulks.push(bulk(row)?);

@@ -306,8 +306,12 @@ impl<R: Runs> Store for SqliteOn<R> {
         self.runs.read(move |db| bulk::get(db, &id)).await
     }
 
-    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
-        self.runs.read(move |db| bulk::newest(db, limit)).await
+    async fn bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.runs.read(move |db| bulk::newest(db, after.as_deref(), limit)).await
+    }
+
+    async fn running_bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.runs.read(move |db| bulk::running(db, after.as_deref(), limit)).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

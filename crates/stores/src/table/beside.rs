@@ -273,8 +273,12 @@ impl Store for Beside {
         self.own.bulk(id).await
     }
 
-    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
-        self.own.bulks(limit).await
+    async fn bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.own.bulks(after, limit).await
+    }
+
+    async fn running_bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.own.running_bulks(after, limit).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {

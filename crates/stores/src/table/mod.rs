@@ -35,7 +35,9 @@ pub struct TableStore {
     own: Arc<dyn Store>,
     tick: Mutex<Tick>,
     strays: Mutex<Tick>,
-    tallies: tokio::sync::Mutex<Tallies>,
+    tallies: Arc<Mutex<Tallies>>,
+    /// Whoever has to wait for the table to be counted waits for whoever waits already.
+    counting: tokio::sync::Mutex<()>,
     holds: Arc<Mutex<HashMap<String, Hold>>>,
 }
 
@@ -50,7 +52,8 @@ impl TableStore {
             own,
             tick: Mutex::new(Tick::every(interval)),
             strays: Mutex::new(Tick::every(interval)),
-            tallies: tokio::sync::Mutex::default(),
+            tallies: Arc::default(),
+            counting: tokio::sync::Mutex::default(),
             holds: Arc::default(),
         }
     }
@@ -356,13 +359,31 @@ impl TableStore {
         is_ours.then_some(Page { words, key, after, due, tried })
     }
 
+    /// How many rows stand where, as of a moment ago: counting a large table takes longer than a person waits for a page,
+    /// so that it is done beside, by one at a time, and only whoever comes first in a while waits for it.
     async fn counts(&self, now: Timestamp) -> Result<Vec<Count>, StoreError> {
-        let mut tallies = self.tallies.lock().await;
-        if tallies.is_old(now) {
-            let found = self.rows.tally(now).await?;
-            tallies.set(now, found);
+        let told = || lock(&self.tallies).told(&self.mapping, now);
+        let mut counts = told();
+        if counts.is_none() {
+            let _one = self.counting.lock().await;
+            counts = told();
+            if counts.is_none() {
+                let counted = self.rows.tally(now).await?;
+                let counted = Tallies::of(now, counted);
+                counts = counted.told(&self.mapping, now);
+                *lock(&self.tallies) = counted;
+            }
         }
-        Ok(tallies.counts(&self.mapping))
+        if lock(&self.tallies).begins(now) {
+            let (rows, tallies) = (Arc::clone(&self.rows), Arc::clone(&self.tallies));
+            tokio::spawn(async move {
+                // What could not be counted is for whoever asks next to find out.
+                let counted = rows.tally(now).await;
+                *lock(&tallies) =
+                    counted.map_or_else(|_| Tallies::default(), |counted| Tallies::of(now, counted));
+            });
+        }
+        Ok(counts.unwrap_or_default())
     }
 
     async fn one(&self, id: &MessageId) -> Result<Option<Row>, StoreError> {

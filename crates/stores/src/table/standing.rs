@@ -42,7 +42,8 @@ pub(super) fn message(
     let attempts = u32::try_from(row.attempts.max(0)).unwrap_or(u32::MAX);
     let due_at = row.next_attempt_at.map(time);
     let queued_at = row.last_queued_at.map(time);
-    let seen_at = queued_at.or(due_at).unwrap_or_default();
+    // Its next try says nothing of what was: a row that has died may still have one that never comes.
+    let seen_at = queued_at.unwrap_or(Timestamp::UNKNOWN);
     let fence = fence(mapping, row, hold);
     let words = &mapping.words;
     let is = |word: &Option<String>| word.as_ref() == Some(&row.status);
@@ -80,7 +81,7 @@ pub(super) fn message(
         state,
         due_at: due_at.unwrap_or(Timestamp::MAX),
         scheduled_for: due_at.unwrap_or(seen_at),
-        created_at: queued_at.into_iter().chain(due_at).min().unwrap_or_default(),
+        created_at: row.created_at.map_or(seen_at, time),
         expires_at: None,
         generation: note.map_or(0, |note| note.generation),
         attempts,

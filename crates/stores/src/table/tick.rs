@@ -55,24 +55,37 @@ impl Tick {
 /// How long counts are told again before the table is counted anew: that reads an index from end to end.
 const TALLIES_FOR: Duration = Duration::from_secs(10);
 
+/// How old counts are at most that are told once more while the table is counted beside.
+const TALLIES_AGE_MAX: Duration = Duration::from_secs(60);
+
 /// What was counted last.
 #[derive(Default)]
 pub(super) struct Tallies {
     at: Option<Timestamp>,
     tallies: Vec<Tally>,
+    is_counting: bool,
 }
 
 impl Tallies {
-    pub(super) fn is_old(&self, now: Timestamp) -> bool {
-        self.at.is_none_or(|at| now < at || now.since(at) >= TALLIES_FOR)
+    pub(super) fn of(now: Timestamp, tallies: Vec<Tally>) -> Self {
+        Self { at: Some(now), tallies, is_counting: false }
     }
 
-    pub(super) fn set(&mut self, now: Timestamp, tallies: Vec<Tally>) {
-        *self = Self { at: Some(now), tallies };
+    /// The counts, unless they are too old: whoever asks then waits until the table is counted.
+    pub(super) fn told(&self, mapping: &Mapping, now: Timestamp) -> Option<Vec<Count>> {
+        let is_good = self.at.is_some_and(|at| now >= at && now.since(at) < TALLIES_AGE_MAX);
+        is_good.then(|| self.counts(mapping))
+    }
+
+    /// Whether whoever asks is the one to have the table counted anew, beside what is told.
+    pub(super) fn begins(&mut self, now: Timestamp) -> bool {
+        let begins = !self.is_counting && self.at.is_some_and(|at| now.since(at) >= TALLIES_FOR);
+        self.is_counting |= begins;
+        begins
     }
 
     /// As the engine counts messages; dismissed ones and words that mean nothing to us aside.
-    pub(super) fn counts(&self, mapping: &Mapping) -> Vec<Count> {
+    fn counts(&self, mapping: &Mapping) -> Vec<Count> {
         let mut counts: Vec<Count> = Vec::new();
         for tally in &self.tallies {
             let Some((state, reason)) = standing::counted(mapping, tally) else { continue };

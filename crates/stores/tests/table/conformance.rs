@@ -203,8 +203,12 @@ impl Store for Filled {
         self.rig.store().bulk(id).await
     }
 
-    async fn bulks(&self, limit: usize) -> Result<Vec<Bulk>, StoreError> {
-        self.rig.store().bulks(limit).await
+    async fn bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.rig.store().bulks(after, limit).await
+    }
+
+    async fn running_bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError> {
+        self.rig.store().running_bulks(after, limit).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {
@@ -259,6 +263,10 @@ macro_rules! rules {
                 a_closed_gate_is_told_to_all
                 a_gate_changes_only_if_it_is_as_it_was_read
                 a_deed_is_written_with_its_gate
+            }
+            bulk {
+                bulk_operations_are_told_newest_first
+                a_bulk_operation_that_goes_on_is_found_behind_any_number_of_newer_ones
             }
             look {
                 an_unknown_message_is_no_error

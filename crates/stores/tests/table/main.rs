@@ -4,6 +4,8 @@
 
 mod alone;
 mod conformance;
+mod counting;
 mod ids;
 mod rig;
+mod search;
 mod senders;

@@ -303,6 +303,7 @@ fn read(rows: Vec<Found>) -> Result<Vec<Row>, Fault> {
             last_error: get(row, 6)?,
             dead_reason: get(row, 7)?,
             last_queued_at: get(row, 8)?,
+            created_at: get(row, 9)?,
         })
     };
     rows.iter().map(row).collect()

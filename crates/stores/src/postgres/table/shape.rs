@@ -133,7 +133,9 @@ impl Shape {
         let text = |name: &Option<String>| {
             name.as_deref().map_or_else(|| "NULL::text".to_owned(), |name| format!("{}::text", quoted(name)))
         };
-        let queued = c.last_queued_at.as_deref().map(|name| self.micros_of(name));
+        let time = |name: &Option<String>| {
+            name.as_deref().map_or_else(|| "NULL::bigint".to_owned(), |name| self.micros_of(name))
+        };
         let row = [
             format!("{}::text", quoted(&c.id)),
             text(&c.key),
@@ -143,7 +145,8 @@ impl Shape {
             self.micros_of(&c.locked_until),
             text(&c.last_error),
             text(&c.dead_reason),
-            queued.unwrap_or_else(|| "NULL::bigint".to_owned()),
+            time(&c.last_queued_at),
+            time(&c.created_at),
         ];
         vec![
             ("table", self.mapping.table.quoted()),
@@ -200,7 +203,8 @@ fn chars_max(kind: &str) -> Option<usize> {
 /// Finds every column that is missing or that can't hold what it should.
 fn check_columns(mapping: &Mapping, table: &str, types: &HashMap<String, String>) -> Result<(), Fault> {
     let c = &mapping.columns;
-    let times = [Some(&c.next_attempt_at), Some(&c.locked_until), c.last_queued_at.as_ref()];
+    let times =
+        [Some(&c.next_attempt_at), Some(&c.locked_until), c.last_queued_at.as_ref(), c.created_at.as_ref()];
     let others = [
         Some(&c.id),
         c.key.as_ref(),

@@ -1,4 +1,5 @@
 SELECT version, bulk
 FROM redeliver_bulks
+WHERE id < ?1
 ORDER BY id DESC
-LIMIT ?1
+LIMIT ?2

@@ -54,6 +54,7 @@ impl Shape {
             c.last_error.as_ref(),
             c.dead_reason.as_ref(),
             c.last_queued_at.as_ref(),
+            c.created_at.as_ref(),
         ];
         let missing = |name: &&String| !columns.iter().any(|(known, ..)| known == *name);
         let missing: Vec<String> =
@@ -174,7 +175,8 @@ impl Shape {
             locked_until: self.micros(row, 5)?,
             last_error: text(row, 6)?,
             dead_reason: text(row, 7)?,
-            last_queued_at: self.micros(row, COLUMNS - 1)?,
+            last_queued_at: self.micros(row, 8)?,
+            created_at: self.micros(row, COLUMNS - 1)?,
         })
     }
 }
@@ -218,6 +220,7 @@ fn blanks(mapping: &Mapping) -> Vec<(&'static str, String)> {
         or_null(&c.last_error),
         or_null(&c.dead_reason),
         or_null(&c.last_queued_at),
+        or_null(&c.created_at),
     ];
     let set = [Some(&c.status), Some(&c.attempts), Some(&c.next_attempt_at), Some(&c.locked_until)];
     let optional = [c.last_error.as_ref(), c.dead_reason.as_ref(), c.last_queued_at.as_ref()];
