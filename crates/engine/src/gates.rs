@@ -230,35 +230,39 @@ impl Engine {
     ) -> Outcome {
         let now = self.clock.now();
         let is_held = self.gates.is_closed(&GateKey::hold(Scope::Destination, destination));
+        let is_lost = matches!(outcome, Outcome::Lost { .. });
         let all = consequence(outcome, Bound { destination, sender, is_held }, &line.route, now);
-        passage.sent = all.sign != Sign::Silent || matches!(all.outcome, Outcome::Lost { .. });
+        passage.sent = is_lost || all.sign != Sign::Silent;
         drop(passage);
-        let learned = match all.close {
+        let learned = match all.close.clone() {
             Some((key, closed, reason)) => self.close(key, closed, reason, now).await,
-            None if all.sign == Sign::Answered => self.unhold(destination, sender).await,
-            None => Ok(()),
+            None if all.sign == Sign::Answered => self.unhold(destination, sender).await.map(|()| false),
+            None => Ok(false),
         };
+        let has_closed = matches!(learned, Ok(true));
         let tripped = match (&line.route.breaker, all.sign) {
             (Some(config), Sign::Unreachable) => self.unreachable(destination, config, now).await,
             (Some(_), Sign::Answered) => self.answered(destination, now).await,
             (Some(_), Sign::Silent) | (None, _) => Ok(()),
         };
-        for result in [learned, tripped] {
+        for result in [learned.map(drop), tripped] {
             if let Err(error) = result {
                 self.observer.store_failed("writing down a gate", &error);
             }
         }
-        all.outcome
+        all.outcome(has_closed)
     }
 
+    /// Closes a gate. Says whether it was this that closed it, and not somebody before.
     pub(crate) async fn close(
         &self,
         key: GateKey,
         closed: Closed,
         reason: &'static str,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let known = self.gates.closures().get(&key).cloned();
+        let was_open = known.is_none();
         let expected_version = known.as_ref().map_or(0, |record| record.version);
         // What is closed once more has been closed since then.
         let is_same = |record: &GateRecord| record.parks() && record.closed.name() == closed.name();
@@ -266,8 +270,9 @@ impl Engine {
         let record = GateRecord { key: key.clone(), version: 0, since, reason: reason.into(), closed };
         let change = GateChange { key, expected_version, record: Some(record), audit: None };
         // If somebody else was faster, the gate is closed already.
-        self.store.put_gate(change).await?;
-        self.refresh_gates().await
+        let is_written = self.store.put_gate(change).await?;
+        self.refresh_gates().await?;
+        Ok(was_open && is_written)
     }
 
     /// Opens a destination's hold and a sender's, because the login is good.

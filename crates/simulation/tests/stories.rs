@@ -463,12 +463,12 @@ fn an_operator_retries_cancels_and_dismisses_and_every_deed_is_on_record() {
 
 #[test]
 fn a_refused_login_that_refuses_costs_one_message_and_the_others_go_once_it_is_good() {
-    let route = Route { on_auth_error: OnAuthError::RefuseAndHold, concurrency_max: 1, ..route() };
+    let route = Route { on_auth_error: OnAuthError::RefuseAndHold, concurrency_max: 16, ..route() };
     let good_from = Arc::new(OnceLock::new());
     let good = Arc::clone(&good_from);
     let mut stage = Stage::new(route, move |carrying| match good.get() {
         Some(from) if carrying.at >= *from => (AT_ONCE, delivered()),
-        _ => (AT_ONCE, Outcome::Failed(Failure::new("535 no").blaming(Blame::Credential))),
+        _ => (seconds(1), Outcome::Failed(Failure::new("535 no").blaming(Blame::Credential))),
     });
     good_from.set(stage.time().plus(seconds(900))).unwrap();
     let ids = stage.accept(vec![to("relay"), to("relay"), to("relay")]);
