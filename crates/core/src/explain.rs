@@ -408,7 +408,7 @@ mod tests {
             assert!(said.contains(words), "{said}");
             assert!(!said.contains(key.as_str()), "no key is for people: {said}");
         }
-        let limit = GateKey::from_text("limit:destination:mx");
+        let limit = GateKey::limit("mx");
         let parked = Message { state: State::Waiting { parked_for: Some(limit) }, ..message(0, 0) };
         let said = told(&parked, &[]).sentence;
         assert!(said.contains("destination mx has as much as it takes at once"), "{said}");

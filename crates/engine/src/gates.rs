@@ -16,9 +16,6 @@ use redeliver_core::{Content, Message, Name, Outcome, Route, Timestamp};
 use crate::engine::{Engine, Line};
 use crate::store::{GateChange, StoreError};
 
-/// The prefix of keys under which messages wait for a destination's rate or concurrency.
-const LIMIT: &str = "limit:destination:";
-
 type Closures = HashMap<GateKey, GateRecord>;
 
 /// What this instance knows of the gates.
@@ -149,7 +146,7 @@ impl Engine {
             self.pass_breaker(line, &closed, destination, now).await?;
         }
         self.gates.take(&line.route, destination, now).ok_or_else(|| {
-            let until = Until::Opens(GateKey::from_text(&format!("{LIMIT}{destination}")));
+            let until = Until::Opens(GateKey::limit(destination));
             Outcome::Deferred { until, reason: "the destination's limit is reached".into() }
         })
     }
@@ -366,7 +363,7 @@ impl Engine {
         let mut limited = false;
         let mut released = 0;
         for key in self.store.parked().await? {
-            limited |= key.as_str().starts_with(LIMIT);
+            limited |= key.is_limit();
             let count = self.releasable(&key, now);
             if count > 0 && !planted::is(Bug::ReleaseForgotten) {
                 released += self.store.release(key, count).await?;
@@ -396,8 +393,8 @@ impl Engine {
     /// How many messages parked for a gate may wait for their turn again.
     fn releasable(&self, key: &GateKey, now: Timestamp) -> usize {
         let batch = self.settings.release_batch_max;
-        if let Some(destination) = key.as_str().strip_prefix(LIMIT) {
-            let destination: Name = destination.into();
+        if key.is_limit() {
+            let destination: Name = key.parts().2.into();
             let room = self.routes().map(|route| self.gates.room(route, &destination, now)).min();
             return room.unwrap_or(batch).min(batch);
         }
