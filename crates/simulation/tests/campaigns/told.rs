@@ -9,7 +9,8 @@ use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{CampaignState, MailOf, Prospect, Settings};
 use redeliver_core::email::Email;
 use redeliver_core::explain::Explanation;
-use redeliver_core::{Content, DeadReason, Failure, Outcome, State};
+use redeliver_core::policy::Backoff;
+use redeliver_core::{Content, DeadReason, Failure, Message, Outcome, State};
 use redeliver_engine::campaign::Scheduling;
 use redeliver_engine::campaigns::Campaigns;
 use redeliver_simulation::stage::{Carrying, Stage};
@@ -34,7 +35,11 @@ fn what_says_that_it_is_of_another_workspaces_campaign_is_nothing_of_it() {
     let email = Email { subject: "own words".to_owned(), ..Email::default() };
     let own = Content { attributes: of.to_content().attributes, ..email.to_content().unwrap() };
     let own = NewMessage { workspace: "other".into(), ..NewMessage::new("story", own) };
-    let ids = stage.accept(vec![forged, own]);
+    let ids = stage.accept(vec![forged.clone(), own]);
+    let message = stage.message(&ids[0]);
+    let theirs = Message { workspace: "default".into(), ..message.clone() };
+    assert!(is_shown(&mut stage, theirs, &forged.content), "its own workspace sees what it would say");
+    assert!(!is_shown(&mut stage, message, &forged.content), "and no other");
     stage.pass(HOUR);
     let state = stage.message(&ids[0]).state;
     assert!(matches!(state, State::Dead { reason: DeadReason::Refused, .. }), "{state:?}");
@@ -48,6 +53,12 @@ fn what_says_that_it_is_of_another_workspaces_campaign_is_nothing_of_it() {
         engine.campaign_sent(&record).await.unwrap()
     });
     assert_eq!(sent, 1, "and is counted nowhere");
+}
+
+/// Whether a message is shown as what it would say.
+fn is_shown(stage: &mut Stage, message: Message, content: &Content) -> bool {
+    let content = content.clone();
+    act(stage, async move |engine| engine.unwritten(&message, &content).await.unwrap().is_some())
 }
 
 /// What a mail is told that it waits for.
