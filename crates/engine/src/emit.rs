@@ -279,4 +279,4 @@ fn without_address(gate: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,16 +6,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::breaker::BreakerConfig;
+use redeliver_core::change::NewRow;
+use redeliver_core::content::ContentSource;
 use redeliver_core::gate::{Scope, Verdict};
 use redeliver_core::limit::Rate;
 use redeliver_core::operate::Action;
 use redeliver_core::outcome::{Blame, Until};
 use redeliver_core::report::Report;
 use redeliver_core::route::OnAuthError;
-use redeliver_core::{AttemptId, Content, Failure, Lane, Message, Outcome, Route, State, Timestamp};
+use redeliver_core::{
+    AttemptId, Content, Failure, Lane, Message, MessageId, Outcome, Route, State, Timestamp,
+};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::gate::Gate;
 use redeliver_engine::intake::{Sink, Told};
+use redeliver_engine::store::Store;
 use redeliver_simulation::stage::{Act, Carrying, Stage, route, to};
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -97,6 +102,24 @@ fn a_report_that_is_bound_to_a_workspace_says_nothing_of_others() {
     assert_eq!(report(Some("other")), [Told::NoMessage]);
     assert_eq!(report(Some("default")), [Told::Applied]);
     assert_eq!(report(None), [Told::Ignored], "it has ended");
+}
+
+#[test]
+fn a_report_that_cannot_be_kept_fails_none_of_its_neighbours() {
+    let mut stage = Stage::new(route(), |_| (AT_ONCE, Outcome::HandedOff));
+    let [id] = stage.accept(vec![to("mx")]).try_into().unwrap();
+    stage.pass(seconds(1));
+    let message = Message { route: "gone".into(), id: MessageId::own(9), ..stage.message(&id) };
+    let content = ContentSource::Given(Arc::default());
+    let row = NewRow { message, content, hash: None, spawn: None, revives: false };
+    let store = Arc::clone(&stage.store);
+    stage.now(async move { store.insert(vec![row]).await }).unwrap();
+    let report = |id: MessageId| Report { message: id, attempt: None, outcome: delivered(), workspace: None };
+    let batch = vec![report(id.clone()), report(MessageId::own(9))];
+    let engine = Arc::clone(&stage.engine);
+    let told = stage.now(async move { Sink::report(&*engine, batch).await }).unwrap();
+    assert!(matches!(told.as_slice(), [Told::Applied, Told::Unfit(_)]), "{told:?}");
+    assert_eq!(stage.message(&id).state.name(), "delivered");
 }
 
 #[test]
