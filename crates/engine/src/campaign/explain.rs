@@ -12,6 +12,9 @@ use crate::campaigns::Dossier;
 use crate::engine::Engine;
 use crate::store::StoreError;
 
+/// Why a mail never follows the step before it.
+const REFUSED_BEFORE: &str = "the step before it was refused, and it is cancelled when its time comes";
+
 impl Engine {
     /// What stands before a mail of a campaign, in the order in which it is asked; nothing for any other message.
     pub(crate) async fn campaign_gates(
@@ -71,7 +74,7 @@ async fn times(
         gates.push(match before.map_or(Follows::Now, |before| before.lets(ways, zone.as_ref(), of, now)) {
             Follows::Now => GateView::open("step"),
             Follows::NotBefore { at, reason } => GateView::closed("step", Some(at), reason),
-            Follows::Never { reason } => GateView::closed("step", None, reason),
+            Follows::Never { .. } => GateView::closed("step", None, REFUSED_BEFORE),
         });
     }
     let calendar = ways.calendar(zone.as_ref());

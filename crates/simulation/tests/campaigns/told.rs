@@ -90,13 +90,13 @@ fn a_mail_that_waits_says_for_which_window_quota_distance_or_step() {
         let (until, now) = (said.earliest_at.unwrap(), stage.time());
         assert!(until > now, "{until} is after {now}");
     };
-    let tomorrow = {
+    let today = {
         let stage = Stage::at_ease(campaigns_route(), delivered);
         let zone: Zone = "Europe/Paris".parse().unwrap();
         zone.local_day(stage.time()).next()
     };
     check(
-        &format!(r#"{{ "zone": "Europe/Paris", "blackouts": ["{}"] }}"#, tomorrow.plus(-1)),
+        &format!(r#"{{ "zone": "Europe/Paris", "blackouts": ["{today}"] }}"#),
         "p-1:c:1",
         "window",
         "it is outside of its window: not before",
@@ -128,6 +128,19 @@ fn a_mail_that_waits_says_for_which_window_quota_distance_or_step() {
     stopped(&mut stage);
     let said = explained(&mut stage, "p-1:c:2");
     assert!(said.sentence.contains("campaign c is paused by ann since"), "{}", said.sentence);
+}
+
+#[test]
+fn a_mail_whose_step_before_was_refused_says_in_words_that_it_never_follows() {
+    let mut stage = Stage::at_ease(campaigns_route(), |_| {
+        (AT_ONCE, Outcome::Refused(Failure::new("554 5.7.1 not wanted").with_code("554")))
+    });
+    set_up_steps(&mut stage, "c", r#"{ "spacing": ["30s", "30s"] }"#, 1, &[0, 1]);
+    launch(&mut stage, "c");
+    stage.pass(Duration::from_secs(100));
+    let said = explained(&mut stage, "p-1:c:2");
+    let words = "the step before it was refused, and it is cancelled when its time comes";
+    assert!(said.sentence.contains(words), "{}", said.sentence);
 }
 
 #[test]
