@@ -1,12 +1,12 @@
 //! What a mail of a campaign waits for, as whoever asks why is told. Nothing is counted, and nothing is kept.
 
-use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{CampaignState, Follows, MailOf};
 use redeliver_core::explain::GateView;
 use redeliver_core::gate::GateKey;
 use redeliver_core::{Content, Message, State, Timestamp};
 
 use super::dispatch::{BUSY, OUTSIDE, SUPPRESSED, dossier, full, previous, reservation, whom};
+use super::plan::zone_of;
 use super::{CampaignError, Desk, Ways};
 use crate::campaigns::Dossier;
 use crate::engine::Engine;
@@ -67,7 +67,7 @@ async fn times(
     message: &Message,
     now: Timestamp,
 ) -> Result<Vec<GateView>, StoreError> {
-    let zone: Option<Zone> = dossier.prospect.prospect.zone.as_deref().and_then(|zone| zone.parse().ok());
+    let zone = zone_of(&dossier.prospect.prospect);
     let mut gates = Vec::new();
     if of.step > 1 {
         let before = previous(desk, ways, of).await?;
