@@ -168,7 +168,8 @@ fn first_state(message: &Message, route: &Route, taker: Option<Taker>, now: Time
 pub struct Known {
     /// The first message's id.
     pub id: MessageId,
-    /// The digest of its content, if one was kept.
+    /// The digest of what was first said under the key, if one was kept. Neither a correction nor coming back renews it: a
+    /// caller is held to what was said first.
     pub hash: Option<ContentHash>,
     /// The message, while it is kept.
     pub message: Option<Message>,
@@ -230,7 +231,8 @@ fn come_back(known: &Known, row: NewRow, redelivered: bool, route: &Route, now: 
     let Some((attempts_before, attempts, under_way, delivered)) = standing(known) else {
         return Repeat::Duplicate;
     };
-    // Of a message that is gone nothing else tells whether it was this one; if in doubt, it is not lost.
+    // Of a message that is gone nothing else tells whether it was this one; if in doubt, it is not lost. So one that had come
+    // back with another content, or was corrected, goes out once more if its source brings it again after that.
     let is_this_one = known.message.is_some() || row.hash == known.hash;
     let said = row.message.attempts;
     if (under_way || redelivered && is_this_one) && said <= attempts_before {

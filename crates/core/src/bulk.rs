@@ -230,10 +230,13 @@ impl Bulk {
         }
     }
 
-    /// How many are left, as far as they were counted; none once it has ended.
+    /// How many are left: none once it has ended, and nobody knows before all of them were counted.
     pub fn left(&self) -> Option<u64> {
-        let left = self.total?.count.saturating_sub(self.done);
-        Some(if self.standing.has_ended() { 0 } else { left })
+        match self.total {
+            _ if self.standing.has_ended() => Some(0),
+            Some(Total { count, is_least: false }) => Some(count.saturating_sub(self.done)),
+            Some(Total { is_least: true, .. }) | None => None,
+        }
     }
 
     /// How many it has done in a second so far; unknown in the first second.
@@ -330,6 +333,19 @@ mod tests {
         assert_eq!(resumed.worked_ms, 5_000);
         resumed.worked(at(9_000), silent_max);
         assert_eq!(resumed.worked_ms, 15_000, "whoever was at it had vanished");
+    }
+
+    #[test]
+    fn how_many_are_left_is_not_said_where_more_may_come_than_were_counted() {
+        let left = |standing, is_least, done| {
+            let total = Some(Total { count: 10_000, is_least });
+            Bulk { standing, total, done, ..bulk() }.left()
+        };
+        assert_eq!(left(Standing::Running, false, 9_000), Some(1_000));
+        assert_eq!(left(Standing::Running, true, 9_000), None);
+        assert_eq!(left(Standing::Running, true, 12_000), None, "it goes on");
+        assert_eq!(left(Standing::Done, true, 12_000), Some(0));
+        assert_eq!((bulk().left(), Bulk { standing: Standing::Stopped, ..bulk() }.left()), (None, Some(0)));
     }
 
     #[test]

@@ -61,9 +61,9 @@ impl Table {
     /// What a failure comes to that somebody else has seen and tells with this code. A login that is no good is refused, too: it
     /// is not ours to be tried again.
     pub fn outcome(&self, failure: Failure) -> Outcome {
-        match failure.code.as_deref().map_or(Meaning::Failed(failure.blame), |code| self.meaning(code)) {
-            Meaning::Failed(_) => Outcome::Failed(failure),
-            Meaning::Refused | Meaning::LoginRefused => Outcome::Refused(failure),
+        match failure.code.as_deref().map(|code| self.meaning(code)) {
+            None | Some(Meaning::Failed(_)) => Outcome::Failed(failure),
+            Some(Meaning::Refused | Meaning::LoginRefused) => Outcome::Refused(failure),
         }
     }
 }

@@ -25,8 +25,8 @@ pub enum Sign {
 /// An outcome with its consequences for everybody who goes to the same destination.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Consequence {
-    /// The outcome for the message itself.
-    pub outcome: Outcome,
+    /// The outcome for the message itself, if this try closes the gate.
+    outcome: Outcome,
     /// The gate that closes for all, and how.
     pub close: Option<(GateKey, Closed, &'static str)>,
     /// What the breaker learns.
@@ -40,8 +40,20 @@ pub struct Bound<'a> {
     pub destination: &'a str,
     /// Whose mail it is, if it is a campaign's.
     pub sender: Option<&'a str>,
-    /// Whether the destination is held, so that this try was to find out whether its login is good again.
+    /// Whether the destination is held as the try comes to its end: it was to find out whether the login is good again, or
+    /// was under way already when the hold began.
     pub is_held: bool,
+}
+
+impl Consequence {
+    /// The outcome for the message itself, once it is known whether this try was the one that closed the gate. A hold costs
+    /// the message that closed it, and none of those that were under way with it.
+    pub fn outcome(self, has_closed: bool) -> Outcome {
+        match (self.outcome, self.close) {
+            (Outcome::Refused(_), Some((key, Closed::Held { .. }, _))) if !has_closed => held(key),
+            (outcome, _) => outcome,
+        }
+    }
 }
 
 /// Works out what an outcome means for the message's destination.
@@ -80,11 +92,9 @@ fn failed(
                 (OnAuthError::RefuseAndHold, None) | (OnAuthError::Hold, _) => Some(now.plus(HOLD_PROBE)),
             };
             let close = Some((key.clone(), Closed::Held { probe_at }, reason));
-            let waits =
-                || Outcome::Deferred { until: Until::Opens(key), reason: "login refused: held".into() };
             let outcome = match (route.on_auth_error, bound.is_held) {
                 // A hold costs one message, and not one more each time that somebody finds out.
-                (OnAuthError::Hold, _) | (OnAuthError::RefuseAndHold, true) => waits(),
+                (OnAuthError::Hold, _) | (OnAuthError::RefuseAndHold, true) => held(key),
                 (OnAuthError::RefuseAndHold, false) => Outcome::Refused(failure),
             };
             (outcome, close)
@@ -99,6 +109,10 @@ fn failed(
         }
         (Blame::Message | Blame::Connection | Blame::Throttle, _) => (Outcome::Failed(failure), None),
     }
+}
+
+fn held(key: GateKey) -> Outcome {
+    Outcome::Deferred { until: Until::Opens(key), reason: "login refused: held".into() }
 }
 
 fn sign(outcome: &Outcome) -> Sign {
@@ -159,6 +173,22 @@ mod tests {
         assert_eq!(key.as_str(), "hold:sender:ada@example.org");
         assert_eq!(closed, Closed::Held { probe_at: None }, "a probe would cost one more message");
         assert_eq!(all.outcome, Outcome::Refused(failure));
+    }
+
+    #[test]
+    fn a_hold_costs_the_message_that_closed_it_and_none_that_was_under_way_with_it() {
+        let failure = Failure::new("535 no").blaming(Blame::Credential);
+        let strict = Route { on_auth_error: OnAuthError::RefuseAndHold, ..route() };
+        for sender in [None, Some("ada@example.org")] {
+            let bound = Bound { sender, ..MX };
+            let all = consequence(Outcome::Failed(failure.clone()), bound, &strict, at(0));
+            let key = all.close.clone().unwrap().0;
+            assert_eq!(all.clone().outcome(true), Outcome::Refused(failure.clone()));
+            let waits = all.outcome(false);
+            assert!(matches!(&waits, Outcome::Deferred { until: Until::Opens(gate), .. } if *gate == key));
+        }
+        let refused = Outcome::Refused(Failure::new("550 no such user"));
+        assert_eq!(consequence(refused.clone(), MX, &strict, at(0)).outcome(false), refused);
     }
 
     #[test]

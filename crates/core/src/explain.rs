@@ -171,10 +171,14 @@ fn views(
     views
 }
 
-/// Whether a gate is closed now and open before a message that keeps its first time comes to it: nobody waits for that.
+/// Whether a gate is closed now and open before a message comes to it that keeps its first time, or waits for its next try
+/// longer than for whatever its sender has just sent, which may have been itself: nobody waits for that.
 fn is_over_in_time(view: &GateView, message: &Message) -> bool {
     let is_as_planned = message.attempts == 0 && message.due_at == message.scheduled_for;
-    &*view.gate != "due" && is_as_planned && view.until.is_some_and(|until| until <= message.due_at)
+    let is_its_own = message.attempts > 0 && &*view.gate == "spacing";
+    &*view.gate != "due"
+        && (is_as_planned || is_its_own)
+        && view.until.is_some_and(|until| until <= message.due_at)
 }
 
 fn ends_at(record: &GateRecord) -> Option<Timestamp> {
@@ -408,7 +412,7 @@ mod tests {
             assert!(said.contains(words), "{said}");
             assert!(!said.contains(key.as_str()), "no key is for people: {said}");
         }
-        let limit = GateKey::from_text("limit:destination:mx");
+        let limit = GateKey::limit("mx");
         let parked = Message { state: State::Waiting { parked_for: Some(limit) }, ..message(0, 0) };
         let said = told(&parked, &[]).sentence;
         assert!(said.contains("destination mx has as much as it takes at once"), "{said}");
@@ -426,6 +430,20 @@ mod tests {
         assert!(said(&planned).starts_with("It goes out in 30 s"), "{}", said(&planned));
         let moved = Message { scheduled_for: Timestamp::from_ms(10_000), ..planned };
         assert!(said(&moved).contains("outside of its window: not before"), "{}", said(&moved));
+    }
+
+    #[test]
+    fn a_message_that_has_just_failed_does_not_wait_for_its_own_sender() {
+        let route = route();
+        let said = |message: &Message, until_ms: i64| {
+            let busy = "its sender has just sent another";
+            let own = vec![GateView::closed("spacing", Some(Timestamp::from_ms(until_ms)), busy)];
+            let way = Way { route: &route, destination: "mx", lacks: None, own };
+            explain(message, &Content::default(), Some(&way), &[], Timestamp::default()).sentence
+        };
+        let failed = Message { scheduled_for: Timestamp::default(), ..message(1, 30) };
+        assert!(said(&failed, 20_000).starts_with("It failed and is tried again in 30 s"));
+        assert!(said(&failed, 40_000).contains("its sender has just sent another: not before"));
     }
 
     #[test]

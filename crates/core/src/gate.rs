@@ -72,6 +72,16 @@ impl GateKey {
         Self(format!("throttle:destination:{destination}").into())
     }
 
+    /// What messages wait for that find a destination's rate or concurrency used up.
+    pub fn limit(destination: &str) -> Self {
+        Self(format!("limit:destination:{destination}").into())
+    }
+
+    /// Whether this is a destination's rate or concurrency.
+    pub fn is_limit(&self) -> bool {
+        self.0.starts_with("limit:")
+    }
+
     /// The gate before those of a workspace who want no more.
     pub fn suppression(workspace: &str) -> Self {
         Self(format!("suppression:workspace:{workspace}").into())

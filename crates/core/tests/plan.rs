@@ -84,6 +84,21 @@ fn a_delay_counts_from_the_own_previous_step_in_civil_days() {
 }
 
 #[test]
+fn whoever_has_a_part_of_their_mails_is_given_the_others_and_none_is_counted_twice() {
+    let week = r#"{ "start": "09:00", "end": "17:00", "zone": "Europe/Paris", "daily_quota": 1 }"#;
+    let rules = rules(week, None, &[0, 2, 1], "2026-11-16T00:00:00Z");
+    let mut planner = Planner::new(rules, Plan::default());
+    let one = Enrolled { position: 1, zone: None };
+    let known = |at: &str| [Some(at.parse().unwrap()), None, Some("2026-11-25T09:00:00Z".parse().unwrap())];
+    let mut mails = Vec::new();
+    planner.plan_again(one, &known("2026-11-17T09:00:00Z"), &mut mails).unwrap();
+    assert_eq!(by_day(&mails, 3), ["2026-11-19: 0+1+0"], "two days after the one before it");
+    assert_eq!(planner.state().mails[0].values().sum::<u32>(), 1);
+    planner.plan_again(one, &known("2026-10-01T09:00:00Z"), &mut mails).unwrap();
+    assert_eq!(by_day(&mails, 3), ["2026-11-16: 0+1+0", "2026-11-19: 0+1+0"], "never in the past");
+}
+
+#[test]
 fn each_sending_day_has_its_own_ramp_up_number() {
     let week = r#"{ "start": "09:00", "end": "17:00", "daily_quota": 5, "ramp_up": { "start": 1, "step": 2 },
                     "blackouts": ["2026-11-17"] }"#;

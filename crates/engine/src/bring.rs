@@ -41,8 +41,11 @@ pub struct Bring {
 impl Bring {
     /// Brings a batch until the sink has all of it, and ends only then.
     pub async fn bring(&self, sink: &dyn Sink, inputs: &[Input]) {
-        let mut left: Vec<(&Input, NewMessage)> =
-            inputs.iter().map(|input| (input, self.message(input))).collect();
+        self.keep(sink, inputs.iter().map(|input| (input, self.message(input))).collect()).await;
+    }
+
+    /// Brings what was made of inputs until the sink has all of it, or of what it doesn't want, word of that.
+    pub(crate) async fn keep(&self, sink: &dyn Sink, mut left: Vec<(&Input, NewMessage)>) {
         while !left.is_empty() {
             let answers = self.insist(sink, &left).await;
             left = self.unwanted(left, answers);

@@ -114,6 +114,10 @@ impl Engine {
         if bulk.total.is_none() {
             let Forecast { count, is_least, .. } = self.forecast(&bulk).await?;
             bulk.total = Some(Total { count: count as u64, is_least });
+            // Counting may outlast the hold: whoever went on meanwhile does.
+            if !self.note_bulk(&mut bulk).await? {
+                return Ok(());
+            }
         }
         let mut left = bulk.rate_per_s.max(1) as usize;
         while left > 0 && bulk.standing == Standing::Running {

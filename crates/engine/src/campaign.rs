@@ -23,9 +23,10 @@ use redeliver_core::quota::Urgency;
 use redeliver_core::{Name, Timestamp};
 use tokio::sync::Notify;
 
-use crate::campaigns::Campaigns;
+use crate::campaigns::{CampaignRecord, Campaigns, Keyed};
 use crate::store::StoreError;
 pub use look::{CampaignCalendar, CampaignDay, Place, ScheduledMail};
+use plan::Again;
 pub use plan::Scheduling;
 pub use preview::Unwritten;
 use template::Templates;
@@ -66,8 +67,10 @@ pub(crate) struct Desk {
     offers: Mutex<HashMap<(Name, Name), Ranges>>,
     /// Whoever plans in a workspace: one at a time in this process.
     planning: Mutex<HashMap<Name, Arc<tokio::sync::Mutex<()>>>>,
-    /// Up to which position the prospects of each campaign have come to their ends.
-    ended: Mutex<HashMap<Name, u64>>,
+    /// Up to which position the prospects of each campaign have come to their ends, while so many mails were scheduled.
+    ended: Mutex<HashMap<Name, (u64, u64)>>,
+    /// Second looks at those who could not be planned, as far as they have come.
+    again: Mutex<HashMap<Name, Again>>,
     /// Told when there may be something to plan.
     woken: Notify,
 }
@@ -89,6 +92,7 @@ impl Desk {
             offers: Mutex::default(),
             planning: Mutex::default(),
             ended: Mutex::default(),
+            again: Mutex::default(),
             woken: Notify::new(),
         }
     }
@@ -96,6 +100,31 @@ impl Desk {
     /// What whoever plans in a workspace holds meanwhile.
     fn planning(&self, workspace: &Name) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(lock(&self.planning).entry(workspace.clone()).or_default())
+    }
+
+    /// The mails to some prospects, by their ids: of each, and of each step in order, the one that is known.
+    async fn mails_of(
+        &self,
+        record: &CampaignRecord,
+        prospects: Vec<&str>,
+    ) -> Result<Vec<Vec<Option<Keyed>>>, StoreError> {
+        let steps = record.definition.in_order();
+        let keys =
+            prospects.into_iter().flat_map(|id| steps.iter().map(move |step| record.key(id, step.order)));
+        let mut found = self.store.by_keys(&record.workspace, keys.collect()).await?.into_iter();
+        let mut mails = Vec::new();
+        while found.len() > 0 {
+            mails.push(found.by_ref().take(steps.len()).collect());
+        }
+        Ok(mails)
+    }
+
+    /// Remembers how far the second look at a campaign's prospects has come; that it is over, if it is.
+    fn remember(&self, id: &str, again: Option<Again>) {
+        match again {
+            Some(again) => drop(lock(&self.again).insert(id.into(), again)),
+            None => drop(lock(&self.again).remove(id)),
+        }
     }
 
     /// The rules of a campaign by this version of its workspace's settings.

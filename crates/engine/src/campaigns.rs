@@ -2,7 +2,7 @@
 //! of each quota is used.
 
 use async_trait::async_trait;
-use redeliver_core::campaign::{Allowance, Campaign, CampaignState, Ledger, Prospect, Settings};
+use redeliver_core::campaign::{Allowance, Campaign, CampaignState, Ledger, Prospect, Settings, StepKey};
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::quota::{CounterKey, Whose};
 use redeliver_core::{Message, MessageId, Name, Timestamp};
@@ -141,6 +141,14 @@ pub struct CampaignRecord {
     pub last_at: Option<Timestamp>,
     /// Since when it is there.
     pub created_at: Timestamp,
+}
+
+impl CampaignRecord {
+    /// What the mail of a step to a prospect is called; what can't be called anything is nobody's.
+    pub fn key(&self, prospect: &str, step: u32) -> String {
+        let key = StepKey::new(prospect, &self.definition.sequence_id, step);
+        key.map(String::from).unwrap_or_default()
+    }
 }
 
 /// A running campaign that has something left to be done.

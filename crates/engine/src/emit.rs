@@ -67,7 +67,7 @@ pub struct Planned<'a> {
     pub scheduled: u64,
     /// Mails whose keys were known, so that nothing was scheduled twice.
     pub skipped: u64,
-    /// Prospects of the whole campaign who could not be planned so far.
+    /// Prospects who could not be planned, beyond those of whom that was told before.
     pub unplanned: u64,
 }
 
@@ -279,4 +279,4 @@ fn without_address(gate: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

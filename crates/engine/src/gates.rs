@@ -16,9 +16,6 @@ use redeliver_core::{Content, Message, Name, Outcome, Route, Timestamp};
 use crate::engine::{Engine, Line};
 use crate::store::{GateChange, StoreError};
 
-/// The prefix of keys under which messages wait for a destination's rate or concurrency.
-const LIMIT: &str = "limit:destination:";
-
 type Closures = HashMap<GateKey, GateRecord>;
 
 /// What this instance knows of the gates.
@@ -149,7 +146,7 @@ impl Engine {
             self.pass_breaker(line, &closed, destination, now).await?;
         }
         self.gates.take(&line.route, destination, now).ok_or_else(|| {
-            let until = Until::Opens(GateKey::from_text(&format!("{LIMIT}{destination}")));
+            let until = Until::Opens(GateKey::limit(destination));
             Outcome::Deferred { until, reason: "the destination's limit is reached".into() }
         })
     }
@@ -230,35 +227,39 @@ impl Engine {
     ) -> Outcome {
         let now = self.clock.now();
         let is_held = self.gates.is_closed(&GateKey::hold(Scope::Destination, destination));
+        let is_lost = matches!(outcome, Outcome::Lost { .. });
         let all = consequence(outcome, Bound { destination, sender, is_held }, &line.route, now);
-        passage.sent = all.sign != Sign::Silent || matches!(all.outcome, Outcome::Lost { .. });
+        passage.sent = is_lost || all.sign != Sign::Silent;
         drop(passage);
-        let learned = match all.close {
+        let learned = match all.close.clone() {
             Some((key, closed, reason)) => self.close(key, closed, reason, now).await,
-            None if all.sign == Sign::Answered => self.unhold(destination, sender).await,
-            None => Ok(()),
+            None if all.sign == Sign::Answered => self.unhold(destination, sender).await.map(|()| false),
+            None => Ok(false),
         };
+        let has_closed = matches!(learned, Ok(true));
         let tripped = match (&line.route.breaker, all.sign) {
             (Some(config), Sign::Unreachable) => self.unreachable(destination, config, now).await,
             (Some(_), Sign::Answered) => self.answered(destination, now).await,
             (Some(_), Sign::Silent) | (None, _) => Ok(()),
         };
-        for result in [learned, tripped] {
+        for result in [learned.map(drop), tripped] {
             if let Err(error) = result {
                 self.observer.store_failed("writing down a gate", &error);
             }
         }
-        all.outcome
+        all.outcome(has_closed)
     }
 
+    /// Closes a gate. Says whether it was this that closed it, and not somebody before.
     pub(crate) async fn close(
         &self,
         key: GateKey,
         closed: Closed,
         reason: &'static str,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let known = self.gates.closures().get(&key).cloned();
+        let was_open = known.is_none();
         let expected_version = known.as_ref().map_or(0, |record| record.version);
         // What is closed once more has been closed since then.
         let is_same = |record: &GateRecord| record.parks() && record.closed.name() == closed.name();
@@ -266,8 +267,9 @@ impl Engine {
         let record = GateRecord { key: key.clone(), version: 0, since, reason: reason.into(), closed };
         let change = GateChange { key, expected_version, record: Some(record), audit: None };
         // If somebody else was faster, the gate is closed already.
-        self.store.put_gate(change).await?;
-        self.refresh_gates().await
+        let is_written = self.store.put_gate(change).await?;
+        self.refresh_gates().await?;
+        Ok(was_open && is_written)
     }
 
     /// Opens a destination's hold and a sender's, because the login is good.
@@ -361,7 +363,7 @@ impl Engine {
         let mut limited = false;
         let mut released = 0;
         for key in self.store.parked().await? {
-            limited |= key.as_str().starts_with(LIMIT);
+            limited |= key.is_limit();
             let count = self.releasable(&key, now);
             if count > 0 && !planted::is(Bug::ReleaseForgotten) {
                 released += self.store.release(key, count).await?;
@@ -391,8 +393,8 @@ impl Engine {
     /// How many messages parked for a gate may wait for their turn again.
     fn releasable(&self, key: &GateKey, now: Timestamp) -> usize {
         let batch = self.settings.release_batch_max;
-        if let Some(destination) = key.as_str().strip_prefix(LIMIT) {
-            let destination: Name = destination.into();
+        if key.is_limit() {
+            let destination: Name = key.parts().2.into();
             let room = self.routes().map(|route| self.gates.room(route, &destination, now)).min();
             return room.unwrap_or(batch).min(batch);
         }

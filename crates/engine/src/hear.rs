@@ -7,8 +7,7 @@ use redeliver_core::report::Report;
 
 use crate::bring::{Bring, Input};
 use crate::intake::{Sink, Told};
-use crate::parts::{Part, Parts};
-use crate::store::StoreError;
+use crate::parts::{AWAY_WAIT, AWAY_WAIT_MAX};
 
 /// Brings the reports of one intake.
 pub struct Hear {
@@ -27,58 +26,93 @@ impl Hear {
 
     /// Brings a batch until the sink has all of it, and ends only then.
     pub async fn hear(&self, sink: &dyn Sink, inputs: &[Input]) {
-        let (mut reports, mut unread) = (Vec::new(), Vec::new());
+        let (mut said, mut reports, mut unread) = (Vec::new(), Vec::new(), Vec::new());
         for input in inputs {
             match Report::from_json(&input.bytes) {
                 Ok(report) if input.bytes.len() <= self.bring.bytes_max => {
-                    reports.push((input, Report { workspace: self.workspace.clone(), ..report }));
+                    said.push(input);
+                    reports.push(Report { workspace: self.workspace.clone(), ..report });
                 }
                 Ok(_) | Err(_) => unread.push(input.clone()),
             }
         }
-        let mut parts = Parts::of(reports.len());
-        while let Some(part) = parts.next_part() {
-            match self.say(sink, &reports, &part).await {
-                Ok(()) => parts.taken(),
-                Err(error) => {
-                    if let Some(wait) = parts.failed(part, &error) {
-                        tracing::warn!(
-                            event = "intake.delayed", intake = %self.bring.name, error = %error,
-                            "the store does not take what was reported: it is brought again"
-                        );
-                        self.bring.clock.sleep(wait).await;
-                    }
-                }
-            }
-        }
-        self.bring.bring(sink, &unread).await;
-    }
-
-    /// Brings a part of what was reported; what the store can't take is kept as dead.
-    async fn say(&self, sink: &dyn Sink, all: &[(&Input, Report)], part: &Part) -> Result<(), StoreError> {
-        match part {
-            Part::AsItIs(range) => {
-                let reports: Vec<Report> =
-                    all[range.clone()].iter().map(|(_, report)| report.clone()).collect();
-                let told = sink.report(reports.clone()).await?;
-                self.tell(&reports, &told);
-            }
-            Part::SetAside { index, why } => {
-                sink.accept(vec![self.bring.set_aside(all[*index].0, why)]).await?;
-            }
-        }
-        Ok(())
-    }
-
-    fn tell(&self, reports: &[Report], told: &[Told]) {
-        for (report, told) in reports.iter().zip(told) {
+        let told = self.say(sink, &reports).await;
+        let mut aside = Vec::new();
+        for ((input, report), told) in said.into_iter().zip(&reports).zip(told) {
             match told {
                 Told::Applied | Told::Ignored => {}
                 Told::NoMessage => tracing::warn!(
                     event = "report.dropped", intake = %self.bring.name, id = %report.message,
                     "a report on a message that is not known, or that nobody reports on"
                 ),
+                Told::Unfit(why) => aside.push((input, self.bring.set_aside(input, &why))),
             }
+        }
+        self.bring.keep(sink, aside).await;
+        self.bring.bring(sink, &unread).await;
+    }
+
+    /// Says what was reported until the sink has answered for it.
+    async fn say(&self, sink: &dyn Sink, reports: &[Report]) -> Vec<Told> {
+        let mut wait = AWAY_WAIT;
+        while !reports.is_empty() {
+            match sink.report(reports.to_vec()).await {
+                Ok(told) => return told,
+                Err(error) => tracing::warn!(
+                    event = "intake.delayed", intake = %self.bring.name, error = %error,
+                    "the store does not take what was reported: it is brought again"
+                ),
+            }
+            self.bring.clock.sleep(wait).await;
+            wait = (wait * 2).min(AWAY_WAIT_MAX);
+        }
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use futures_util::FutureExt;
+    use redeliver_core::accept::NewMessage;
+    use redeliver_core::{AttemptId, MessageId, Timestamp};
+
+    use super::*;
+    use crate::clock::WallClock;
+    use crate::emit::tests::lines;
+    use crate::intake::Accepted;
+    use crate::store::StoreError;
+
+    /// Can keep no report, and has no route for what nobody can read.
+    struct Nowhere;
+
+    #[async_trait]
+    impl Sink for Nowhere {
+        async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
+            Ok(vec![Accepted::NoRoute; batch.len()])
+        }
+
+        async fn report(&self, batch: Vec<Report>) -> Result<Vec<Told>, StoreError> {
+            Ok(vec![Told::Unfit("a text has a NUL character".to_owned()); batch.len()])
+        }
+    }
+
+    #[test]
+    fn a_report_that_is_kept_nowhere_is_told_of_before_it_is_gone() {
+        let bring = Bring {
+            name: "reports".into(),
+            read: Arc::new(|_| Err(String::new())),
+            rejects: "rejects".into(),
+            bytes_max: 1_000,
+            clock: WallClock::new(Timestamp::default()),
+        };
+        let attempt = AttemptId { message: MessageId::own(1), generation: 0, attempt: 1 };
+        let report = format!(r#"{{"attempt_id": "{attempt}", "outcome": "delivered"}}"#);
+        let input = Input { bytes: report.into(), place: "reports:1".into() };
+        let hear = Hear::new(bring, None);
+        let lines = lines(|| assert!(hear.hear(&Nowhere, &[input]).now_or_never().is_some()));
+        for event in ["input.refused", "intake.dropped"] {
+            assert_eq!(lines.iter().filter(|line| line.contains(event)).count(), 1, "{lines:?}");
         }
     }
 }

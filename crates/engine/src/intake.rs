@@ -23,12 +23,12 @@ pub trait Sink: Send + Sync {
     async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError>;
 
     /// Takes the words of outside workers about what was handed off to them, with an answer for each in order. Saying
-    /// them again changes nothing.
+    /// them again changes nothing. One that can't be kept fails none of the others.
     async fn report(&self, batch: Vec<Report>) -> Result<Vec<Told>, StoreError>;
 }
 
 /// What became of a report.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     /// It decided the try.
     Applied,
@@ -36,6 +36,8 @@ pub enum Told {
     Ignored,
     /// There is no such message, or none that could be reported on.
     NoMessage,
+    /// The store can't keep what it says, and why.
+    Unfit(String),
 }
 
 /// What became of something new.

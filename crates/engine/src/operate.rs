@@ -87,7 +87,11 @@ impl Engine {
                 left.into_iter().partition(|(_, report)| seen.insert(report.message.clone()));
             let answers = join_all(now.iter().map(|(_, report)| self.take_report(report))).await;
             for ((index, _), answer) in now.iter().zip(answers) {
-                told[*index] = answer?;
+                told[*index] = match answer {
+                    // Its neighbours are told already, and would be told twice.
+                    Err(StoreError::Unfit(why)) => Told::Unfit(why),
+                    answer => answer?,
+                };
             }
             left = later;
         }

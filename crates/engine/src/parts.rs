@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::store::StoreError;
 
 /// How long a store is left alone after it failed; doubles with each failure.
-const AWAY_WAIT: Duration = Duration::from_millis(100);
+pub(crate) const AWAY_WAIT: Duration = Duration::from_millis(100);
 /// The longest that it is left alone.
-const AWAY_WAIT_MAX: Duration = Duration::from_secs(5);
+pub(crate) const AWAY_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What is to be brought next.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -83,6 +83,8 @@ pub struct Sender {
 
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(5);
+/// How soon a message is due again while the gates can't be read.
+const UNREAD_WAIT: Duration = Duration::from_secs(1);
 /// How often somebody else's lock is looked at, which may end before its time.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -108,6 +110,7 @@ impl Sender {
                 return Ok(Accepted::NoRoute);
             }
         };
+        let Some(line) = self.engine.lines.get(&self.route) else { return Ok(Accepted::NoRoute) };
         let content = self.desk.content(&handed.id).await?;
         let is_redelivered = matches!(brought.source, Source::Broker { redelivered: true });
         let (message, locked_at) = match self.take(&handed, is_redelivered).await? {
@@ -119,7 +122,6 @@ impl Sender {
                 return Ok(Accepted::Duplicate(handed.id));
             }
         };
-        let Some(line) = self.engine.lines.get(&self.route) else { return Ok(Accepted::NoRoute) };
         let outcome = match content {
             Ok(content) => self.attempt(line, &message, &content, locked_at).await,
             Err(outcome) => outcome,
@@ -178,35 +180,57 @@ impl Sender {
         content: &Content,
         locked_at: Duration,
     ) -> Outcome {
-        self.look_at_gates().await;
         let envelope = Envelope { message, content, target: None };
         let destination = self.by.destination(&envelope);
-        let passage = match self.engine.admit(line, message, content, &destination).await {
-            Ok(passage) => passage,
-            Err(verdict) => return verdict,
+        let passage = loop {
+            if !self.look_at_gates().await {
+                let until = Until::At(self.engine.clock.now().plus(UNREAD_WAIT));
+                return Outcome::Deferred { until, reason: "the store does not answer".into() };
+            }
+            match self.engine.admit(line, message, content, &destination).await {
+                Ok(passage) => break passage,
+                // There is room again in a moment, and a table has no place where one waits for that.
+                Err(Outcome::Deferred { until: Until::Opens(key), .. })
+                    if key.is_limit() && self.has_time(locked_at) && !self.stop.is_stopped() =>
+                {
+                    self.pause(RETRY_FIRST).await;
+                }
+                Err(verdict) => return verdict,
+            }
         };
         let outcome = self.carry(&envelope, locked_at).await;
         self.engine.learn(line, &destination, None, passage, outcome).await
     }
 
-    /// Reads the gates, which nobody else keeps here, if that was not done just now.
-    async fn look_at_gates(&self) {
+    /// Whether the lock surely lasts for as long as a carrying may take.
+    fn has_time(&self, locked_at: Duration) -> bool {
+        self.engine.clock.uptime().saturating_sub(locked_at) + self.pace.send_timeout < self.pace.lease
+    }
+
+    /// Reads the gates, which nobody else keeps here, if that was not done just now. Says whether they are known: whoever has
+    /// never read them doesn't know of a pause.
+    async fn look_at_gates(&self) -> bool {
         let uptime = self.engine.clock.uptime();
-        let looked_at = *lock(&self.looked_at);
+        let looked_at = *self.looked_at();
         if looked_at.is_some_and(|at| uptime.saturating_sub(at) < self.engine.settings.keep_interval) {
-            return;
+            return true;
         }
         match self.engine.refresh_gates().await {
-            Ok(()) => *lock(&self.looked_at) = Some(uptime),
+            Ok(()) => *self.looked_at() = Some(uptime),
             Err(error) => self.engine.observer.store_failed("reading the gates", &error),
         }
+        self.looked_at().is_some()
+    }
+
+    fn looked_at(&self) -> MutexGuard<'_, Option<Duration>> {
+        self.looked_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The carrying itself, if the lock surely lasts for as long as it may take.
     async fn carry(&self, envelope: &Envelope<'_>, locked_at: Duration) -> Outcome {
         let within = self.pace.send_timeout;
         let now = self.engine.clock.now();
-        if self.engine.clock.uptime().saturating_sub(locked_at) + within >= self.pace.lease {
+        if !self.has_time(locked_at) {
             let reason = "the lock had too little left".into();
             return Outcome::Deferred { until: Until::At(now), reason };
         }
@@ -283,8 +307,4 @@ impl Sink for Sender {
     async fn report(&self, batch: Vec<Report>) -> Result<Vec<Told>, StoreError> {
         Ok(vec![Told::NoMessage; batch.len()])
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

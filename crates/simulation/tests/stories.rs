@@ -6,17 +6,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::breaker::BreakerConfig;
+use redeliver_core::change::NewRow;
+use redeliver_core::content::ContentSource;
 use redeliver_core::gate::{Scope, Verdict};
 use redeliver_core::limit::Rate;
 use redeliver_core::operate::Action;
 use redeliver_core::outcome::{Blame, Until};
 use redeliver_core::report::Report;
 use redeliver_core::route::OnAuthError;
-use redeliver_core::{AttemptId, Content, Failure, Lane, Message, Outcome, Route, State, Timestamp};
+use redeliver_core::{
+    AttemptId, Content, Failure, Lane, Message, MessageId, Outcome, Route, State, Timestamp,
+};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::gate::Gate;
 use redeliver_engine::intake::{Sink, Told};
 use redeliver_engine::pulse::Minute;
+use redeliver_engine::store::Store;
 use redeliver_simulation::stage::{Act, Carrying, Stage, route, to};
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -117,6 +122,24 @@ fn a_hand_off_is_delivered_when_that_is_reported_and_counted_once() {
         stage.now(async move { Sink::report(&*engine, vec![report]).await }).unwrap();
     }
     assert_eq!(counts(&stage), (2, 1, 1));
+}
+
+#[test]
+fn a_report_that_cannot_be_kept_fails_none_of_its_neighbours() {
+    let mut stage = Stage::new(route(), |_| (AT_ONCE, Outcome::HandedOff));
+    let [id] = stage.accept(vec![to("mx")]).try_into().unwrap();
+    stage.pass(seconds(1));
+    let message = Message { route: "gone".into(), id: MessageId::own(9), ..stage.message(&id) };
+    let content = ContentSource::Given(Arc::default());
+    let row = NewRow { message, content, hash: None, spawn: None, revives: false };
+    let store = Arc::clone(&stage.store);
+    stage.now(async move { store.insert(vec![row]).await }).unwrap();
+    let report = |id: MessageId| Report { message: id, attempt: None, outcome: delivered(), workspace: None };
+    let batch = vec![report(id.clone()), report(MessageId::own(9))];
+    let engine = Arc::clone(&stage.engine);
+    let told = stage.now(async move { Sink::report(&*engine, batch).await }).unwrap();
+    assert!(matches!(told.as_slice(), [Told::Applied, Told::Unfit(_)]), "{told:?}");
+    assert_eq!(stage.message(&id).state.name(), "delivered");
 }
 
 #[test]
@@ -483,12 +506,12 @@ fn an_operator_retries_cancels_and_dismisses_and_every_deed_is_on_record() {
 
 #[test]
 fn a_refused_login_that_refuses_costs_one_message_and_the_others_go_once_it_is_good() {
-    let route = Route { on_auth_error: OnAuthError::RefuseAndHold, concurrency_max: 1, ..route() };
+    let route = Route { on_auth_error: OnAuthError::RefuseAndHold, concurrency_max: 16, ..route() };
     let good_from = Arc::new(OnceLock::new());
     let good = Arc::clone(&good_from);
     let mut stage = Stage::new(route, move |carrying| match good.get() {
         Some(from) if carrying.at >= *from => (AT_ONCE, delivered()),
-        _ => (AT_ONCE, Outcome::Failed(Failure::new("535 no").blaming(Blame::Credential))),
+        _ => (seconds(1), Outcome::Failed(Failure::new("535 no").blaming(Blame::Credential))),
     });
     good_from.set(stage.time().plus(seconds(900))).unwrap();
     let ids = stage.accept(vec![to("relay"), to("relay"), to("relay")]);

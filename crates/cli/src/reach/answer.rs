@@ -30,6 +30,11 @@ struct FieldProblem {
 }
 
 impl Answer {
+    /// Whether a part was done, and the rest is being done: asked again, it goes on.
+    pub fn is_part(&self) -> bool {
+        self.status == 202
+    }
+
     /// The JSON that was answered, unless it is a problem.
     pub fn json(&self) -> Result<Value, Problem> {
         if self.status >= 300 {
@@ -85,6 +90,12 @@ mod tests {
 
     fn said(status: u16, body: &str) -> String {
         Answer { status, body: body.into() }.json().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn only_what_is_still_being_done_is_a_part() {
+        let is_part = |status| Answer { status, body: Vec::new() }.is_part();
+        assert_eq!([200, 201, 202, 204, 422].map(is_part), [false, false, true, false, false]);
     }
 
     #[test]

@@ -131,21 +131,26 @@ impl Sink for ScriptedSink {
             Outcome::Failed(failure) | Outcome::Refused(failure) => {
                 failure.text.as_bytes().first() == Some(&first)
             }
-            _ => false,
+            Outcome::Delivered { .. }
+            | Outcome::HandedOff
+            | Outcome::Partial(_)
+            | Outcome::Deferred { .. }
+            | Outcome::Skipped { .. }
+            | Outcome::Lost { .. } => false,
         };
-        let told = match self.answers().await {
-            Answers::UnfitFor(first) if batch.iter().any(|report| begins_with(report, first)) => {
-                return Err(StoreError::Unfit("as the story goes".to_owned()));
+        let answers = self.answers().await;
+        let answer = |report: &Report| match answers {
+            Answers::UnfitFor(first) if begins_with(report, first) => {
+                Ok(Told::Unfit("as the story goes".to_owned()))
             }
-            Answers::New | Answers::UnfitFor(_) | Answers::ConflictFor(_) => Told::Applied,
-            Answers::Duplicate => Told::Ignored,
-            Answers::NoRouteFor(_) => Told::NoMessage,
-            Answers::Fails | Answers::Waits => {
-                return Err(StoreError::Unavailable("as the story goes".to_owned()));
-            }
+            Answers::New | Answers::UnfitFor(_) | Answers::ConflictFor(_) => Ok(Told::Applied),
+            Answers::Duplicate => Ok(Told::Ignored),
+            Answers::NoRouteFor(_) => Ok(Told::NoMessage),
+            Answers::Fails | Answers::Waits => Err(StoreError::Unavailable("as the story goes".to_owned())),
         };
-        let all = vec![told; batch.len()];
-        lock(&self.reports).extend(batch);
+        let all: Vec<Told> = batch.iter().map(answer).collect::<Result<_, _>>()?;
+        let kept = batch.into_iter().zip(&all).filter(|(_, told)| !matches!(told, Told::Unfit(_)));
+        lock(&self.reports).extend(kept.map(|(report, _)| report));
         Ok(all)
     }
 }

@@ -141,16 +141,27 @@ impl Planner {
             return Ok(false);
         }
         self.plan.after = prospect.position;
-        self.plan_again(prospect, out).map(|()| true)
+        self.plan_again(prospect, &[], out).map(|()| true)
     }
 
     /// Places the mails of a prospect, wherever they stand in the order: of one who could not be planned when it was their turn.
-    pub fn plan_again(&mut self, prospect: Enrolled<'_>, out: &mut Vec<Scheduled>) -> Result<(), NoRoom> {
+    /// A step whose time is known has its mail, and the next one follows that.
+    pub fn plan_again(
+        &mut self,
+        prospect: Enrolled<'_>,
+        known: &[Option<Timestamp>],
+        out: &mut Vec<Scheduled>,
+    ) -> Result<(), NoRoom> {
         let view = self.view(prospect.zone)?;
         let mut previous = None;
         for index in 0..self.rules.delays_days.len() {
+            if let Some(at) = known.get(index).copied().flatten() {
+                previous = Some(at);
+                continue;
+            }
             let step = index as u32 + 1;
-            let not_before = self.earliest(view, previous, self.rules.delays_days[index]);
+            let earliest = self.earliest(view, previous, self.rules.delays_days[index]);
+            let not_before = earliest.max(self.rules.not_before);
             let (day, at) = self.place(view, not_before).ok_or(NoRoom::Full { step })?;
             out.push(Scheduled { position: prospect.position, step, at, day });
             previous = Some(at);

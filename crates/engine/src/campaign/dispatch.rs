@@ -12,6 +12,7 @@ use redeliver_core::outcome::Until;
 use redeliver_core::quota::{CounterKey, may_have_gone_out};
 use redeliver_core::{Content, Failure, Message, Name, Outcome, State, Timestamp};
 
+use super::plan::zone_of;
 use super::{CampaignError, Desk, Ways};
 use crate::campaigns::{Dossier, Keyed, ReserveRequest, Reserved, Suppression};
 use crate::emit::Counted;
@@ -113,9 +114,7 @@ impl Engine {
             Err(error) => self.observer.store_failed("giving back a quota", &error),
         }
     }
-}
 
-impl Engine {
     async fn note_bounce(&self, prepared: &Prepared, outcome: &Outcome) {
         let Outcome::Refused(failure) = outcome else { return };
         let Some(desk) = self.desk.as_ref().filter(|_| is_hard_bounce(failure)) else { return };
@@ -126,9 +125,7 @@ impl Engine {
             self.observer.store_failed("writing down who can't be reached", &error);
         }
     }
-}
 
-impl Engine {
     async fn look(
         &self,
         desk: &Desk,
@@ -157,7 +154,7 @@ impl Engine {
             return Ok(Ok(None));
         };
         let prospect = &dossier.prospect.prospect;
-        let zone: Option<Zone> = prospect.zone.as_deref().and_then(|zone| zone.parse().ok());
+        let zone = zone_of(prospect);
         let before = previous(desk, &ways, of).await?;
         if let Some(outcome) = before.as_ref().and_then(|before| before.keeps(&ways, zone.as_ref(), of, now))
         {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use redeliver_core::Name;
 use redeliver_core::campaign::{
-    Campaign, CampaignAction, CampaignState, Ledger, Problem, Prospect, Settings, StepKey,
+    Campaign, CampaignAction, CampaignState, Ledger, Problem, Prospect, Settings,
 };
 use redeliver_core::change::Audit;
 
@@ -93,9 +93,9 @@ impl Engine {
         Ok(store.workspace(workspace).await?)
     }
 
-    /// Enrols prospects, all of them in one commit, and says of each whether it is new, or takes the place of what could not be
-    /// planned. They are scheduled while the campaign runs, and corrected ones when it is launched again; one that was done runs
-    /// again.
+    /// Enrols prospects, the new ones in one commit, and says of each whether it is new, or takes the place of what could not
+    /// be planned, one after the other. They are scheduled while the campaign runs, and corrected ones when it is launched again;
+    /// one that was done runs again.
     pub async fn enrol(&self, id: &str, prospects: Vec<Prospect>) -> Result<Vec<bool>, CampaignError> {
         let record = self.campaign(id).await?;
         if record.state == CampaignState::Cancelled {
@@ -105,12 +105,15 @@ impl Engine {
                 .err()
                 .map_or_else(|| CampaignError::NoCampaign(id.to_owned()), CampaignError::NotNow));
         }
-        let store = &self.desk(id)?.store;
+        let desk = self.desk(id)?;
         let said = if record.ledger.unplanned.is_empty() { Vec::new() } else { prospects.clone() };
-        let mut enrolled = store.enrol(id, prospects).await?;
-        let known = said.into_iter().zip(&mut enrolled).filter(|(_, is_new)| !**is_new);
-        for (prospect, is_new) in known {
-            *is_new = self.correct(&record, prospect).await?;
+        let mut enrolled = desk.store.enrol(id, prospects).await?;
+        let known: Vec<(Prospect, &mut bool)> =
+            said.into_iter().zip(&mut enrolled).filter(|(_, is_new)| !**is_new).collect();
+        let ids = known.iter().map(|(prospect, _)| prospect.id.as_str()).collect();
+        let mails = desk.mails_of(&record, ids).await?;
+        for ((prospect, is_new), mails) in known.into_iter().zip(mails) {
+            *is_new = mails.iter().all(Option::is_none) && self.correct(&record, prospect).await?;
         }
         self.wake_planner();
         Ok(enrolled)
@@ -118,17 +121,15 @@ impl Engine {
 
     /// Puts what is said now in the place of what was said of somebody to whom nothing could be scheduled. Says whether it did.
     async fn correct(&self, record: &CampaignRecord, prospect: Prospect) -> Result<bool, CampaignError> {
-        let store = &self.desk(&record.id)?.store;
-        let Some(dossier) = store.dossier(&record.id, &prospect.id).await? else { return Ok(false) };
-        let sequence = &record.definition.sequence_id;
-        let key =
-            |step: u32| StepKey::new(&prospect.id, sequence, step).map(String::from).unwrap_or_default();
-        let keys = record.definition.steps.iter().map(|step| key(step.order)).collect();
-        let has_a_mail = store.by_keys(&record.workspace, keys).await?.iter().any(Option::is_some);
+        let desk = self.desk(&record.id)?;
+        let Some(dossier) = desk.store.dossier(&record.id, &prospect.id).await? else { return Ok(false) };
         let was_passed = dossier.prospect.position <= record.ledger.plan.after;
-        if has_a_mail || !was_passed || dossier.prospect.prospect == prospect {
+        if !was_passed || dossier.prospect.prospect == prospect {
             return Ok(false);
         }
-        Ok(store.correct(&record.id, prospect).await?)
+        let is_corrected = desk.store.correct(&record.id, prospect).await?;
+        // A second look that was cut short may have passed them.
+        desk.remember(&record.id, None);
+        Ok(is_corrected)
     }
 }

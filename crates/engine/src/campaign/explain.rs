@@ -1,16 +1,19 @@
 //! What a mail of a campaign waits for, as whoever asks why is told. Nothing is counted, and nothing is kept.
 
-use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{CampaignState, Follows, MailOf};
 use redeliver_core::explain::GateView;
 use redeliver_core::gate::GateKey;
 use redeliver_core::{Content, Message, State, Timestamp};
 
 use super::dispatch::{BUSY, OUTSIDE, SUPPRESSED, dossier, full, previous, reservation, whom};
+use super::plan::zone_of;
 use super::{CampaignError, Desk, Ways};
 use crate::campaigns::Dossier;
 use crate::engine::Engine;
 use crate::store::StoreError;
+
+/// Why a mail never follows the step before it.
+const REFUSED_BEFORE: &str = "the step before it was refused, and it is cancelled when its time comes";
 
 impl Engine {
     /// What stands before a mail of a campaign, in the order in which it is asked; nothing for any other message.
@@ -64,14 +67,14 @@ async fn times(
     message: &Message,
     now: Timestamp,
 ) -> Result<Vec<GateView>, StoreError> {
-    let zone: Option<Zone> = dossier.prospect.prospect.zone.as_deref().and_then(|zone| zone.parse().ok());
+    let zone = zone_of(&dossier.prospect.prospect);
     let mut gates = Vec::new();
     if of.step > 1 {
         let before = previous(desk, ways, of).await?;
         gates.push(match before.map_or(Follows::Now, |before| before.lets(ways, zone.as_ref(), of, now)) {
             Follows::Now => GateView::open("step"),
             Follows::NotBefore { at, reason } => GateView::closed("step", Some(at), reason),
-            Follows::Never { reason } => GateView::closed("step", None, reason),
+            Follows::Never { .. } => GateView::closed("step", None, REFUSED_BEFORE),
         });
     }
     let calendar = ways.calendar(zone.as_ref());

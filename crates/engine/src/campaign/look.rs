@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use redeliver_core::calendar::{Day, Zone};
-use redeliver_core::campaign::{PlannedDay, Settings, StepKey, planned_days};
+use redeliver_core::campaign::{PlannedDay, Settings, planned_days};
 use redeliver_core::email::message_id;
 use redeliver_core::{Message, MessageId};
 
@@ -81,7 +81,7 @@ impl Engine {
         after: Place,
         limit: usize,
     ) -> Result<(Vec<ScheduledMail>, Option<Place>), CampaignError> {
-        let store = &self.desk(&record.id)?.store;
+        let desk = self.desk(&record.id)?;
         let steps: Vec<u32> = record.definition.in_order().iter().map(|step| step.order).collect();
         let sender = record.definition.from.as_ref().map_or("", |from| from.address.as_str());
         let (mut place, mut mails) = (after, Vec::new());
@@ -90,23 +90,16 @@ impl Engine {
             let is_whole = place.step as usize >= steps.len();
             let behind = if is_whole { place.position } else { place.position.saturating_sub(1) };
             let count = limit.div_ceil(steps.len().max(1)).max(LOOK_PROSPECTS_MIN);
-            let mut prospects = store.prospects(&record.id, behind, count).await?;
+            let mut prospects = desk.store.prospects(&record.id, behind, count).await?;
             prospects.retain(|prospect| prospect.position <= record.ledger.plan.after);
             if prospects.is_empty() {
                 return Ok((mails, None));
             }
-            let key = |id: &str, step: &u32| {
-                StepKey::new(id, &record.definition.sequence_id, *step).map(String::from).unwrap_or_default()
-            };
-            let keys: Vec<String> = prospects
-                .iter()
-                .flat_map(|record| steps.iter().map(|step| key(&record.prospect.id, step)))
-                .collect();
-            let found = store.by_keys(&record.workspace, keys.clone()).await?;
-            let rows = found.chunks(steps.len().max(1)).zip(keys.chunks(steps.len().max(1)));
-            for (prospect, (found, keys)) in prospects.iter().zip(rows) {
+            let ids = prospects.iter().map(|one| one.prospect.id.as_str()).collect();
+            let mails_of = desk.mails_of(record, ids).await?;
+            for (prospect, found) in prospects.iter().zip(mails_of) {
                 let first = found.iter().flatten().next().map(|keyed| message_id(&keyed.id, sender));
-                for ((keyed, key), step) in found.iter().zip(keys).zip(&steps) {
+                for (keyed, step) in found.into_iter().zip(&steps) {
                     let here = Place { position: prospect.position, step: *step };
                     if here <= place {
                         continue;
@@ -119,11 +112,11 @@ impl Engine {
                     mails.push(ScheduledMail {
                         prospect: prospect.prospect.id.clone(),
                         step: *step,
-                        key: key.clone(),
+                        key: record.key(&prospect.prospect.id, *step),
                         message_id: message_id(&keyed.id, sender),
                         thread_id: first.clone().unwrap_or_default(),
-                        id: keyed.id.clone(),
-                        message: keyed.message.clone(),
+                        id: keyed.id,
+                        message: keyed.message,
                     });
                 }
             }

@@ -1,6 +1,7 @@
 //! Turns a campaign into messages, a part at a time: each part is kept together with the plan up to there, if nobody else
 //! has planned anything meanwhile. Whoever breaks off goes on where the last part ended.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -8,14 +9,14 @@ use futures_util::future::join;
 use redeliver_core::accept::{NewMessage, admit};
 use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{
-    CampaignAction, CampaignState, Enrolled, Forecast, Ledger, MailOf, Other, Plan, Planner, Rules,
+    CampaignAction, CampaignState, Enrolled, Forecast, Ledger, MailOf, Other, Plan, Planner, Prospect, Rules,
     Scheduled, Sending, StepKey, Unplanned, forecast,
 };
 use redeliver_core::change::NewRow;
 use redeliver_core::{Route, Timestamp};
 
-use super::{CampaignError, Desk, Ways};
-use crate::campaigns::{CampaignRecord, PartKept, PlanPart, ProspectRecord};
+use super::{CampaignError, Desk, Ways, lock};
+use crate::campaigns::{CampaignRecord, Keyed, PartKept, PlanPart, ProspectRecord};
 use crate::emit::Planned;
 use crate::engine::Engine;
 
@@ -46,10 +47,13 @@ pub(super) enum OnRival {
 
 /// Whether it is a prospect's turn in the order, or they are looked at again.
 #[derive(Copy, Clone)]
-enum Turn {
+enum Turn<'a> {
     First,
-    Second,
+    Second(&'a Known),
 }
+
+/// When the mails go out that somebody who is looked at again has already, step by step; by their position.
+type Known = HashMap<u64, Vec<Option<Timestamp>>>;
 
 /// A plan in the making, as it was read.
 struct Drawing {
@@ -65,10 +69,18 @@ struct Drawing {
 }
 
 /// A second look at everybody who was passed: whoever is not wholly planned is tried once more.
-#[derive(Default)]
-struct Again {
+#[derive(Clone, Debug, Default)]
+pub(super) struct Again {
+    /// The position of the last one who was looked at.
     after: u64,
+    /// Who can't be planned this time either.
     still: Unplanned,
+}
+
+/// A part that was drawn, and how far the second look is once it is kept.
+struct Drawn {
+    part: PlanPart,
+    again: Option<Again>,
 }
 
 impl Engine {
@@ -96,17 +108,21 @@ impl Engine {
             let mut drawing = self.draw(desk, id).await?;
             drawing.record.state.after(CampaignAction::Schedule)?;
             let is_passed = drawing.planner.state().after >= drawing.record.prospects;
-            // Whoever only tends has nothing new for those who could not be planned; a person may have corrected them.
-            if is_passed && on_rival == OnRival::GoOn && !drawing.unplanned.is_empty() {
-                drawing.again = Some(Again::default());
+            // Whoever only tends has nothing new for those who could not be planned; a person may have corrected them. Once
+            // such a look has begun, whoever plans next goes on with it.
+            if on_rival == OnRival::GoOn && !drawing.unplanned.is_empty() {
+                lock(&desk.again).entry(id.into()).or_default();
             }
+            drawing.again = lock(&desk.again).get(id).cloned();
             if drawing.record.state == CampaignState::Done && (!is_passed || drawing.again.is_some()) {
                 self.move_campaign(id, CampaignAction::Schedule, &"redeliver".into()).await?;
             }
             let route = self.route_of(&drawing.ways.campaign.route)?;
+            let mut known = drawing.unplanned.count;
             let mut next = drawing.next_part(desk, route, self).await?;
-            while let Some(part) = next {
-                let (mails, unplanned) = (part.rows.len() as u64, part.ledger.unplanned.count);
+            while let Some(Drawn { part, again }) = next {
+                let (mails, all) = (part.rows.len() as u64, part.ledger.unplanned.count);
+                let unplanned = all.saturating_sub(std::mem::replace(&mut known, all));
                 // While the store keeps one part, the next one is drawn: it is worth nothing unless this one is kept.
                 let (kept, following) =
                     join(desk.store.keep_part(part), drawing.next_part(desk, route, self)).await;
@@ -118,6 +134,7 @@ impl Engine {
                         told.skipped += mails - new;
                         let part = Planned { campaign: id, scheduled: new, skipped: mails - new, unplanned };
                         self.observer.planned(&part);
+                        desk.remember(id, again);
                         self.wake_all();
                     }
                 }
@@ -142,7 +159,7 @@ impl Engine {
             let prospects = desk.store.prospects(id, after, PART_PROSPECTS_MAX * 10).await?;
             let Some(last) = prospects.last() else { return Ok(whole) };
             after = last.position;
-            let zones: Vec<Option<Zone>> = prospects.iter().map(zone_of).collect();
+            let zones: Vec<Option<Zone>> = prospects.iter().map(|record| zone_of(&record.prospect)).collect();
             let live = prospects.iter().zip(&zones).filter(|(record, _)| record.stopped_for.is_none());
             let enrolled =
                 live.map(|(record, zone)| Enrolled { position: record.position, zone: zone.as_ref() });
@@ -193,8 +210,8 @@ impl Drawing {
         desk: &Desk,
         route: &Route,
         engine: &Engine,
-    ) -> Result<Option<PlanPart>, CampaignError> {
-        while let Some(again) = &self.again {
+    ) -> Result<Option<Drawn>, CampaignError> {
+        if let Some(again) = &self.again {
             let planned_up_to = self.planner.state().after;
             let mut prospects =
                 desk.store.prospects(&self.record.id, again.after, PART_PROSPECTS_MAX).await?;
@@ -203,14 +220,12 @@ impl Drawing {
                 self.unplanned = self.again.take().map(|again| again.still).unwrap_or_default();
                 return Ok(Some(self.finish_part(Vec::new())));
             };
-            let left = self.not_wholly_planned(desk, prospects).await?;
-            let (rows, still) = self.rows_of(route, &left, engine, Turn::Second).await;
+            let (left, known) = self.not_wholly_planned(desk, prospects).await?;
+            let (rows, still) = self.rows_of(route, &left, engine, Turn::Second(&known)).await;
             let again = self.again.get_or_insert_default();
             again.after = last;
             again.still.add(still);
-            if !rows.is_empty() {
-                return Ok(Some(self.finish_part(rows)));
-            }
+            return Ok(Some(self.finish_part(rows)));
         }
         let after = self.planner.state().after;
         let prospects = desk.store.prospects(&self.record.id, after, PART_PROSPECTS_MAX).await?;
@@ -222,24 +237,24 @@ impl Drawing {
         Ok(Some(self.finish_part(rows)))
     }
 
-    /// Those of some prospects that a step is missing of.
+    /// Those of some prospects that a step is missing of, and when the steps go out that they have.
     async fn not_wholly_planned(
         &self,
         desk: &Desk,
         prospects: Vec<ProspectRecord>,
-    ) -> Result<Vec<ProspectRecord>, CampaignError> {
-        let steps = self.ways.campaign.in_order();
-        let keys = prospects.iter().flat_map(|record| steps.iter().map(|step| self.key(record, step.order)));
-        let found = desk.store.by_keys(&self.record.workspace, keys.collect()).await?;
-        let each = prospects.into_iter().zip(found.chunks(steps.len().max(1)));
+    ) -> Result<(Vec<ProspectRecord>, Known), CampaignError> {
+        let ids = prospects.iter().map(|record| record.prospect.id.as_str()).collect();
+        let found = desk.mails_of(&self.record, ids).await?;
+        // What is gone went out long ago.
+        let time = |keyed: Keyed| keyed.message.map(|message| message.due_at).unwrap_or_default();
+        let each = prospects.into_iter().zip(found);
         let missing = each.filter(|(_, mails)| mails.iter().any(Option::is_none));
-        Ok(missing.map(|(record, _)| record).collect())
-    }
-
-    /// The key of a step to a prospect; one that can't be made is nobody's.
-    fn key(&self, record: &ProspectRecord, step: u32) -> String {
-        let key = StepKey::new(&record.prospect.id, &self.ways.campaign.sequence_id, step);
-        key.map(String::from).unwrap_or_default()
+        let (mut left, mut known) = (Vec::new(), Known::new());
+        for (record, mails) in missing {
+            known.insert(record.position, mails.into_iter().map(|mail| mail.map(time)).collect());
+            left.push(record);
+        }
+        Ok((left, known))
     }
 
     /// The mails of some prospects, and who could not be planned.
@@ -248,7 +263,7 @@ impl Drawing {
         route: &Route,
         prospects: &[ProspectRecord],
         engine: &Engine,
-        turn: Turn,
+        turn: Turn<'_>,
     ) -> (Vec<NewRow>, Unplanned) {
         let (mut rows, mut unplanned) = (Vec::new(), Unplanned::default());
         for some in prospects.chunks(TURN_PROSPECTS_MAX) {
@@ -264,7 +279,7 @@ impl Drawing {
         route: &Route,
         prospects: &[ProspectRecord],
         engine: &Engine,
-        turn: Turn,
+        turn: Turn<'_>,
         rows: &mut Vec<NewRow>,
         unplanned: &mut Unplanned,
     ) {
@@ -289,17 +304,20 @@ impl Drawing {
     fn plan_one(
         &mut self,
         record: &ProspectRecord,
-        turn: Turn,
+        turn: Turn<'_>,
         mails: &mut Vec<Scheduled>,
     ) -> Result<(), String> {
         for step in self.ways.campaign.in_order() {
             self.ways.templates.write(&self.ways.campaign, step.order, &record.prospect)?;
         }
-        let zone = zone_of(record);
+        let zone = zone_of(&record.prospect);
         let enrolled = Enrolled { position: record.position, zone: zone.as_ref() };
         let planned = match turn {
             Turn::First => self.planner.plan(enrolled, mails).map(drop),
-            Turn::Second => self.planner.plan_again(enrolled, mails),
+            Turn::Second(known) => {
+                let known = known.get(&record.position).map_or(&[][..], Vec::as_slice);
+                self.planner.plan_again(enrolled, known, mails)
+            }
         };
         planned.map_err(|no_room| no_room.to_string())
     }
@@ -331,11 +349,11 @@ impl Drawing {
         Ok(admit(new, route, engine.clock.message_id(now), None, now))
     }
 
-    fn finish_part(&mut self, rows: Vec<NewRow>) -> PlanPart {
+    fn finish_part(&mut self, rows: Vec<NewRow>) -> Drawn {
         let last = rows.iter().map(|row| row.message.due_at).max();
         self.record.last_at = self.record.last_at.max(last);
         self.version += 1;
-        PlanPart {
+        let part = PlanPart {
             campaign: self.record.id.clone(),
             workspace: self.record.workspace.clone(),
             expected_version: self.version - 1,
@@ -345,7 +363,8 @@ impl Drawing {
             },
             last_at: self.record.last_at,
             rows,
-        }
+        };
+        Drawn { part, again: self.again.clone() }
     }
 }
 
@@ -362,6 +381,7 @@ async fn let_others() {
     .await;
 }
 
-fn zone_of(record: &ProspectRecord) -> Option<Zone> {
-    record.prospect.zone.as_deref().and_then(|zone| zone.parse().ok())
+/// Where a prospect lives, if that is known.
+pub(super) fn zone_of(prospect: &Prospect) -> Option<Zone> {
+    prospect.zone.as_deref().and_then(|zone| zone.parse().ok())
 }

@@ -1,12 +1,13 @@
 //! Tends campaigns while an engine runs: plans those whom nobody has planned yet, which is how a launch that was cut short
 //! goes on, and ends what has come to its end.
 
-use redeliver_core::campaign::{CampaignAction, StepKey};
+use redeliver_core::campaign::CampaignAction;
 use redeliver_core::gate::GateKey;
 use redeliver_core::{Message, State};
 
 use super::plan::OnRival;
 use super::{CampaignError, Desk, lock};
+use crate::campaigns::Unfinished;
 use crate::engine::Engine;
 use crate::stop::Stop;
 use crate::store::StoreError;
@@ -47,18 +48,26 @@ impl Engine {
     /// Looks once at every campaign that has something left to be done.
     pub async fn tend_once(&self) {
         let Some(desk) = &self.desk else { return };
-        let found = match desk.store.unfinished(self.clock.now()).await {
+        let mut found = match desk.store.unfinished(self.clock.now()).await {
             Ok(found) => found,
             Err(error) => return self.observer.store_failed("looking for campaigns", &error),
         };
+        // A second look that was cut short is known here only.
+        for id in lock(&desk.again).keys() {
+            found.retain(|campaign| campaign.id != *id);
+            found.push(Unfinished { id: id.clone(), is_planned: false });
+        }
         for campaign in found {
             let tended = match campaign.is_planned {
                 false => self.schedule_unless(&campaign.id, OnRival::Yield).await.map(drop),
                 true => self.finish_campaign(desk, &campaign.id).await,
             };
             match tended {
+                Ok(()) => {}
                 // Somebody has just paused or ended it.
-                Ok(()) | Err(CampaignError::NotNow(_) | CampaignError::NoCampaign(_)) => {}
+                Err(CampaignError::NotNow(_) | CampaignError::NoCampaign(_)) => {
+                    desk.remember(&campaign.id, None);
+                }
                 Err(CampaignError::Store(error)) => self.observer.store_failed("tending a campaign", &error),
                 Err(wrong @ (CampaignError::Wrong(_) | CampaignError::Route(_))) => {
                     let error = StoreError::Unfit(format!("campaign {}: {wrong}", campaign.id));
@@ -71,29 +80,24 @@ impl Engine {
     /// Ends a campaign if each of its mails has come to its end. What was looked at is not looked at again.
     async fn finish_campaign(&self, desk: &Desk, id: &str) -> Result<(), CampaignError> {
         let record = self.campaign(id).await?;
-        let steps: Vec<u32> = record.definition.in_order().iter().map(|step| step.order).collect();
         for _ in 0..LOOKS_MAX {
-            let after = lock(&desk.ended).get(id).copied().unwrap_or(0);
+            // What was scheduled since may be anybody's: of one who was corrected, and stands before those who have ended.
+            let ended = lock(&desk.ended).get(id).copied();
+            let after =
+                ended.filter(|(scheduled, _)| *scheduled == record.scheduled).map_or(0, |(_, last)| last);
             let prospects = desk.store.prospects(id, after, LOOK_PROSPECTS_MAX).await?;
             if prospects.is_empty() {
                 self.move_campaign(id, CampaignAction::Finish, &"redeliver".into()).await?;
                 lock(&desk.ended).remove(id);
                 return Ok(());
             }
-            let key = |prospect: &str, step: &u32| {
-                let key = StepKey::new(prospect, &record.definition.sequence_id, *step);
-                key.map(String::from).unwrap_or_default()
-            };
-            let keys = prospects
-                .iter()
-                .flat_map(|record| steps.iter().map(|step| key(&record.prospect.id, step)))
-                .collect();
-            let found = desk.store.by_keys(&record.workspace, keys).await?;
-            let ended = prospects.iter().zip(found.chunks(steps.len().max(1))).take_while(|(_, mails)| {
+            let ids = prospects.iter().map(|one| one.prospect.id.as_str()).collect();
+            let found = desk.mails_of(&record, ids).await?;
+            let ended = prospects.iter().zip(found).take_while(|(_, mails)| {
                 mails.iter().flatten().all(|keyed| keyed.message.as_ref().is_none_or(has_ended))
             });
             let Some(last) = ended.last().map(|(record, _)| record.position) else { return Ok(()) };
-            lock(&desk.ended).insert(id.into(), last);
+            lock(&desk.ended).insert(id.into(), (record.scheduled, last));
         }
         Ok(())
     }

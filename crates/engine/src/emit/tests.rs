@@ -138,6 +138,11 @@ fn listen(run: impl FnOnce(&Telemetry)) -> (Heard, Vec<String>) {
     (heard, lines)
 }
 
+/// The lines that are logged while this runs.
+pub(crate) fn lines(run: impl FnOnce()) -> Vec<String> {
+    listen(|_| run()).1
+}
+
 #[test]
 fn one_event_is_one_line_and_one_count() {
     let kinds = [

@@ -76,7 +76,7 @@ pub struct BulkView {
     pub total: Option<u64>,
     /// Whether there may be more than were counted.
     pub total_at_least: bool,
-    /// How many of them are left.
+    /// How many of them are left; null before they have been counted, and where there may be more than were counted.
     pub left: Option<u64>,
     /// How many it has done in a second so far, pauses left out; null in the first second.
     pub pace_per_s: Option<f64>,

@@ -88,7 +88,8 @@ impl Subject {
         let engine = &console.server.engine;
         let content = content(engine, &id).await?;
         let email = Email::of_content(&content).and_then(Result::ok);
-        let heading = Heading::of(&message, &content, &Carried::of(engine, &content).await?).subject;
+        let heading =
+            Heading::of(&message, &content, &Carried::of(engine, &message, &content).await?).subject;
         Ok(Self { message, content, email, heading })
     }
 }

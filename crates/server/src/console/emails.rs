@@ -28,12 +28,16 @@ pub(super) struct Heading {
 }
 
 impl Carried {
-    /// What this content is.
-    pub(super) async fn of(engine: &Engine, content: &Content) -> Result<Self, StoreError> {
+    /// What this content of a message is.
+    pub(super) async fn of(
+        engine: &Engine,
+        message: &Message,
+        content: &Content,
+    ) -> Result<Self, StoreError> {
         if let Some(Ok(email)) = Email::of_content(content) {
             return Ok(Self::Email(Box::new(email)));
         }
-        match engine.unwritten(content).await {
+        match engine.unwritten(message, content).await {
             Ok(Some(unwritten)) => Ok(Self::Unwritten(Box::new(unwritten))),
             Err(CampaignError::Store(error)) => Err(error),
             // What can no longer be understood has its page nevertheless.
@@ -54,7 +58,7 @@ impl Carried {
 /// The heading of a message in a list.
 pub(super) async fn heading(engine: &Engine, message: &Message) -> Result<Heading, StoreError> {
     let content = content(engine, &message.id).await?;
-    Ok(Heading::of(message, &content, &Carried::of(engine, &content).await?))
+    Ok(Heading::of(message, &content, &Carried::of(engine, message, &content).await?))
 }
 
 /// What a message carries; nothing if that is gone.

@@ -124,7 +124,7 @@ pub(super) async fn show(
     let message = find(&console.server, &visitor.caller, &id).await?;
     let explanation = engine.explain(&id).await?;
     let content = engine.store().content(id.clone()).await?.unwrap_or_default();
-    let carried = Carried::of(engine, &content).await?;
+    let carried = Carried::of(engine, &message, &content).await?;
     let attempts = engine.store().attempts(id.clone()).await?;
     let edits = engine.store().edits(id.clone()).await?;
     let now = engine.clock().now();

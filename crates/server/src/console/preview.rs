@@ -141,9 +141,9 @@ pub(super) async fn body(
     id: Result<Id, Problem>,
 ) -> Result<Response, Refusal> {
     let Id(id) = id?;
-    find(&console.server, &visitor.caller, &id).await?;
+    let message = find(&console.server, &visitor.caller, &id).await?;
     let engine = &console.server.engine;
-    let carried = Carried::of(engine, &content(engine, &id).await?).await?;
+    let carried = Carried::of(engine, &message, &content(engine, &id).await?).await?;
     let html = carried.email().and_then(|email| email.html.clone());
     let html = html.ok_or_else(|| Problem::not_found("this message carries no HTML"))?;
     let headers: [(HeaderName, HeaderValue); 3] = [

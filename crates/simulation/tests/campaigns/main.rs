@@ -339,6 +339,26 @@ fn a_refused_login_costs_one_mail_and_holds_the_sender_until_a_person_lets_it_go
     judge(&times(&stage)[1..], 6);
 }
 
+#[test]
+fn mails_that_are_under_way_when_their_login_is_refused_wait_with_the_others() {
+    let route = Route { on_auth_error: OnAuthError::RefuseAndHold, concurrency_max: 16, ..campaigns_route() };
+    let a_while = Duration::from_secs(5);
+    let mut stage = Stage::at_ease(route, move |_| {
+        (a_while, Outcome::Failed(Failure::new("535 no").blaming(Blame::Credential)))
+    });
+    set_up_steps(&mut stage, "c", r#"{ "spacing": ["0s", "0s"] }"#, 5, &[0]);
+    launch(&mut stage, "c");
+    stage.pass(HOUR);
+    assert_eq!(times(&stage).len(), 5, "all of them were under way");
+    let store = Arc::clone(&stage.store);
+    let keys: Vec<String> = (1..=5).map(|n| format!("p-{n}:c:1")).collect();
+    let found = stage.now(async move { store.by_keys("default", keys).await }).unwrap();
+    let states: Vec<&str> =
+        found.iter().flatten().map(|keyed| keyed.message.as_ref().unwrap().state.name()).collect();
+    assert_eq!(states.iter().filter(|state| **state == "dead").count(), 1, "{states:?}");
+    assert_eq!(states.iter().filter(|state| **state == "waiting").count(), 4, "{states:?}");
+}
+
 const A_YEAR: &str = r#"{ "days": ["mon","tue","wed","thu","fri"], "start": "09:00", "end": "17:00", "zone": "America/New_York",
     "daily_quota": 8, "ramp_up": { "start": 2, "step": 2 }, "holidays": ["01-01", "07-03", "12-25"], "blackouts": ["2027-04-05..2027-04-09"] }"#;
 

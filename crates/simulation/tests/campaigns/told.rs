@@ -1,7 +1,10 @@
 //! What is told of a campaign and its mails: what they wait for, what went wrong, who could not be written to, whose they are.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use redeliver_core::accept::NewMessage;
@@ -9,8 +12,9 @@ use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{CampaignState, MailOf, Prospect, Settings};
 use redeliver_core::email::Email;
 use redeliver_core::explain::Explanation;
+use redeliver_core::policy::Backoff;
 use redeliver_core::quota::Whose;
-use redeliver_core::{Content, DeadReason, Failure, Outcome, State};
+use redeliver_core::{Content, DeadReason, Failure, Message, Outcome, State};
 use redeliver_engine::campaign::Scheduling;
 use redeliver_engine::campaigns::Campaigns;
 use redeliver_engine::emit::Counted;
@@ -36,7 +40,11 @@ fn what_says_that_it_is_of_another_workspaces_campaign_is_nothing_of_it() {
     let email = Email { subject: "own words".to_owned(), ..Email::default() };
     let own = Content { attributes: of.to_content().attributes, ..email.to_content().unwrap() };
     let own = NewMessage { workspace: "other".into(), ..NewMessage::new("story", own) };
-    let ids = stage.accept(vec![forged, own]);
+    let ids = stage.accept(vec![forged.clone(), own]);
+    let message = stage.message(&ids[0]);
+    let theirs = Message { workspace: "default".into(), ..message.clone() };
+    assert!(is_shown(&mut stage, theirs, &forged.content), "its own workspace sees what it would say");
+    assert!(!is_shown(&mut stage, message, &forged.content), "and no other");
     stage.pass(HOUR);
     let state = stage.message(&ids[0]).state;
     assert!(matches!(state, State::Dead { reason: DeadReason::Refused, .. }), "{state:?}");
@@ -65,6 +73,12 @@ fn what_is_planned_and_what_is_used_of_quotas_reaches_whoever_listens_to_the_eng
     assert_eq!(log.planned, [(10, 0)]);
     let told = |counted| log.quotas.iter().filter(|told| **told == (Whose::Campaign, counted)).count();
     assert_eq!((told(Counted::Used), told(Counted::Returned)), (20, 10), "{:?}", log.quotas);
+}
+
+/// Whether a message is shown as what it would say.
+fn is_shown(stage: &mut Stage, message: Message, content: &Content) -> bool {
+    let content = content.clone();
+    act(stage, async move |engine| engine.unwritten(&message, &content).await.unwrap().is_some())
 }
 
 /// What a mail is told that it waits for.
@@ -96,13 +110,13 @@ fn a_mail_that_waits_says_for_which_window_quota_distance_or_step() {
         let (until, now) = (said.earliest_at.unwrap(), stage.time());
         assert!(until > now, "{until} is after {now}");
     };
-    let tomorrow = {
+    let today = {
         let stage = Stage::at_ease(campaigns_route(), delivered);
         let zone: Zone = "Europe/Paris".parse().unwrap();
-        zone.local_day(stage.time()).next()
+        zone.local_day(stage.time())
     };
     check(
-        &format!(r#"{{ "zone": "Europe/Paris", "blackouts": ["{}"] }}"#, tomorrow.plus(-1)),
+        &format!(r#"{{ "zone": "Europe/Paris", "blackouts": ["{today}"] }}"#),
         "p-1:c:1",
         "window",
         "it is outside of its window: not before",
@@ -137,17 +151,31 @@ fn a_mail_that_waits_says_for_which_window_quota_distance_or_step() {
 }
 
 #[test]
+fn a_mail_whose_step_before_was_refused_says_in_words_that_it_never_follows() {
+    let mut stage = Stage::at_ease(campaigns_route(), |_| {
+        (AT_ONCE, Outcome::Refused(Failure::new("554 5.7.1 not wanted").with_code("554")))
+    });
+    set_up_steps(&mut stage, "c", r#"{ "spacing": ["30s", "30s"] }"#, 1, &[0, 1]);
+    launch(&mut stage, "c");
+    stage.pass(Duration::from_secs(100));
+    let said = explained(&mut stage, "p-1:c:2");
+    let words = "the step before it was refused, and it is cancelled when its time comes";
+    assert!(said.sentence.contains(words), "{}", said.sentence);
+}
+
+#[test]
 fn what_whoever_tends_could_not_plan_is_kept_with_the_campaign_and_planned_once_it_is_corrected() {
     let mut stage = Stage::at_ease(campaigns_route(), delivered);
     set_up(&mut stage, "c", NINE_TO_ELEVEN, 1);
     launch(&mut stage, "c");
-    let late = |fields: &[(&str, &str)]| Prospect {
-        id: "late".to_owned(),
-        email: "late@example.org".to_owned(),
+    let one = |id: &str, fields: &[(&str, &str)]| Prospect {
+        id: id.to_owned(),
+        email: format!("{id}@example.org"),
         zone: None,
         fields: fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
     };
-    let (nameless, named) = (late(&[]), late(&[("name", "Late")]));
+    let (nameless, named) = (one("late", &[]), one("late", &[("name", "Late")]));
+    let newest = one("newest", &[("name", "Newest")]);
     act(&mut stage, async move |engine| engine.enrol("c", vec![nameless]).await.unwrap());
     stage.pass(4 * DAY);
     assert_eq!((times(&stage).len(), state(&mut stage, "c")), (2, CampaignState::Done));
@@ -155,12 +183,83 @@ fn what_whoever_tends_could_not_plan_is_kept_with_the_campaign_and_planned_once_
         |stage: &mut Stage| act(stage, async |engine| engine.campaign("c").await.unwrap().ledger.unplanned);
     let told = unplanned(&mut stage);
     assert!(told.count == 1 && told.told[0].starts_with("prospect late: step 1"), "{told:?}");
-    let taken = act(&mut stage, async move |engine| engine.enrol("c", vec![named]).await.unwrap());
-    assert_eq!(taken, [true]);
-    assert_eq!(launch(&mut stage, "c"), Scheduling { scheduled: 2, skipped: 2, ..Scheduling::default() });
+    let (taken, told) = act(&mut stage, async move |engine| {
+        let taken = engine.enrol("c", vec![named, newest]).await.unwrap();
+        (taken, engine.launch_campaign("c", &"ann".into()).await.unwrap())
+    });
+    assert_eq!(taken, [true, true]);
+    assert_eq!(told, Scheduling { scheduled: 4, skipped: 2, ..Scheduling::default() }, "with somebody new");
     assert!(unplanned(&mut stage).is_empty());
     stage.pass(4 * DAY);
-    assert_eq!((times(&stage).len(), state(&mut stage, "c")), (4, CampaignState::Done));
+    assert_eq!((times(&stage).len(), state(&mut stage, "c")), (6, CampaignState::Done));
+}
+
+#[test]
+fn a_second_look_that_is_cut_short_is_gone_on_with_by_whoever_tends() {
+    let mut stage = Stage::at_ease(campaigns_route(), delivered);
+    set_up_steps(&mut stage, "c", r#"{ "spacing": ["0s", "0s"] }"#, 0, &[5]);
+    let all = |name: Option<&str>| -> Vec<Prospect> {
+        let fields: BTreeMap<String, String> =
+            name.iter().map(|name| ("name".to_owned(), (*name).to_owned())).collect();
+        let one = |n| Prospect {
+            id: format!("p-{n}"),
+            email: format!("p{n}@example.org"),
+            zone: None,
+            fields: fields.clone(),
+        };
+        (1..=1_200).map(one).collect()
+    };
+    let (nameless, named) = (all(None), all(Some("Ada")));
+    act(&mut stage, async move |engine| engine.enrol("c", nameless).await.unwrap());
+    assert_eq!(launch(&mut stage, "c").unplanned.count, 1_200);
+    act(&mut stage, async move |engine| {
+        assert!(engine.enrol("c", named).await.unwrap().into_iter().all(|is_taken| is_taken));
+        let actor = "ann".into();
+        let mut launching = pin!(engine.launch_campaign("c", &actor));
+        for _ in 0..45 {
+            let looked = poll_fn(|context| Poll::Ready(launching.as_mut().poll(context).is_ready())).await;
+            assert!(!looked, "it has not come to its end");
+        }
+    });
+    let planned = |stage: &mut Stage| {
+        act(stage, async |engine| {
+            let record = engine.campaign("c").await.unwrap();
+            (record.scheduled, record.ledger.unplanned.count)
+        })
+    };
+    assert_ne!(planned(&mut stage).0, 1_200);
+    act(&mut stage, async |engine| engine.wake_planner());
+    stage.pass(HOUR);
+    assert_eq!(planned(&mut stage), (1_200, 0));
+}
+
+#[test]
+fn a_campaign_is_not_done_while_somebody_who_was_corrected_is_still_written_to() {
+    let mut route = campaigns_route();
+    route.lanes.iter_mut().for_each(|lane| lane.policy.backoff = Backoff::Table(vec![HOUR]));
+    let mut stage = Stage::at_ease(route, |carrying| match prospect_of(carrying).as_str() {
+        "quick" => (AT_ONCE, Outcome::Delivered { receipt: None }),
+        _ => (AT_ONCE, Outcome::Failed(Failure::new("451 later"))),
+    });
+    set_up_steps(&mut stage, "c", r#"{ "spacing": ["0s", "0s"] }"#, 0, &[0]);
+    let one = |id: &str, name: Option<&str>| Prospect {
+        id: id.to_owned(),
+        email: format!("{id}@example.org"),
+        zone: None,
+        fields: name.iter().map(|name| ("name".to_owned(), (*name).to_owned())).collect(),
+    };
+    let first = vec![one("late", None), one("quick", Some("Quick")), one("slow", Some("Slow"))];
+    let named = one("late", Some("Late"));
+    act(&mut stage, async move |engine| engine.enrol("c", first).await.unwrap());
+    launch(&mut stage, "c");
+    stage.pass(HOUR / 2);
+    act(&mut stage, async move |engine| engine.enrol("c", vec![named]).await.unwrap());
+    assert_eq!(launch(&mut stage, "c").scheduled, 1);
+    stage.pass(3 * HOUR - HOUR / 6);
+    assert_eq!(times(&stage).len(), 1 + 4 + 3, "the slow one has ended, the late one has a try left");
+    assert_eq!(state(&mut stage, "c"), CampaignState::Running);
+    stage.pass(HOUR);
+    assert_eq!((times(&stage).len(), state(&mut stage, "c")), (1 + 4 + 4, CampaignState::Done));
 }
 
 #[test]

@@ -19,7 +19,8 @@ async fn launch(args: &CampaignArgs) -> anyhow::Result<()> {
     let bar = bar();
     let last = loop {
         // Whoever has many prospects is answered before all of them are planned: said again, it goes on.
-        let answer = match reach.json(Request::post(path(&args.id, "/launch"))).await {
+        let asked = reach.call(Request::post(path(&args.id, "/launch"))).await;
+        let (is_whole, answer) = match asked.and_then(|answer| Ok((!answer.is_part(), answer.json()?))) {
             Ok(answer) => answer,
             Err(error) => {
                 bar.abandon();
@@ -30,7 +31,7 @@ async fn launch(args: &CampaignArgs) -> anyhow::Result<()> {
         bar.set_length(campaign.prospects);
         bar.set_position(campaign.planned);
         bar.set_message(format!("{} mails scheduled", campaign.scheduled));
-        if campaign.planned >= campaign.prospects || campaign.state != "running" {
+        if is_whole || campaign.state != "running" {
             break answer;
         }
     };
