@@ -268,7 +268,6 @@ fn unread() -> Trouble {
     Trouble::Away("it answered something else".to_owned())
 }
 
-/// The entries of the one stream that was asked for.
 /// How many entries are asked for after so many with so many bytes: about as many bytes as may be in hand, if the next ones
 /// are as large, but not at once many more than were seen.
 fn count_after(count: usize, bytes: usize, batch_max: usize, bytes_max: usize) -> usize {
@@ -276,6 +275,7 @@ fn count_after(count: usize, bytes: usize, batch_max: usize, bytes_max: usize) -
     (bytes_max / average).min(count.saturating_mul(GROWTH_MAX)).clamp(1, batch_max)
 }
 
+/// The entries of the one stream that was asked for.
 fn read_streams(answer: &Value) -> Option<Vec<Given>> {
     let Value::Array(streams) = answer else { return None };
     let [Value::Array(stream)] = &streams[..] else { return None };
