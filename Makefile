@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo demo-notifications test test-kafka check sim chaos bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
+.PHONY: help run demo demo-notifications test test-kafka check features sim chaos bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -58,6 +58,11 @@ check: ## Run what is quick: format, lints, house rules
 	    'format' '$(FMT)' \
 	    'lints' '$(CLIPPY)' \
 	    'house rules' '$(CARGO) test --locked --quiet --package redeliver-tidy'
+
+features: ## Check that the binary compiles with none of its features, and with each of them alone
+	@scripts/ensure build
+	@for features in '' kafka redis kafka-tls; do \
+	    $(CARGO) check --locked --package redeliver-cli --no-default-features --features "$$features" || exit 1; done
 
 sim: ## Simulate many seeds: SEEDS=1000000 FROM=0 STORE=memory|sqlite
 	@scripts/ensure build

@@ -6,6 +6,8 @@
 mod browser;
 #[path = "console/campaigns.rs"]
 mod campaigns;
+#[path = "console/lists.rs"]
+mod lists;
 #[path = "console/live.rs"]
 mod live;
 #[path = "console/newcomer.rs"]
@@ -31,13 +33,18 @@ struct Desk {
 
 impl Desk {
     fn open() -> Self {
+        Self::open_with(|place| place)
+    }
+
+    /// The same, with something else about its place.
+    fn open_with(other: impl FnOnce(Place) -> Place) -> Self {
         let sink = Sink::new();
         sink.tell(BROKEN);
         // Nothing is tried again while the story goes on, unless somebody says so.
         let place = Place::outbox(&sink.url())
             .variable("REDELIVER_POLICIES__EMAIL__BACKOFF", "30m")
             .variable("REDELIVER_ROUTES__EMAIL__RETENTION", "1h");
-        let server = place.serve();
+        let server = other(place).serve();
         let visit = Visit::begin(&server.url);
         Self { sink, server, visit }
     }
@@ -307,7 +314,7 @@ fn many_messages_are_found_looked_at_and_done_at_once_in_a_browser() {
 
     // All that match are retried, carefully, and it stops by itself: the mail server still refuses.
     desk.visit.go("/admin/messages?status=dead");
-    desk.visit.browser.ask("document.getElementById('all').value = 'yes'");
+    desk.visit.choose("all", "all");
     desk.visit.browser.click_through("#chosen button[value=retry]");
     assert_eq!(desk.visit.text("#count"), "2");
     desk.visit.look("bulk-plan");
@@ -354,7 +361,7 @@ fn a_long_bulk_operation_is_paused_resumed_and_stopped_in_a_browser() {
     assert_eq!(answer.json.as_array().map(Vec::len), Some(DEAD), "{}", answer.json);
     desk.visit.log_in(KEY);
     desk.visit.go("/admin/messages?status=dead");
-    desk.visit.browser.ask("document.getElementById('all').value = 'yes'");
+    desk.visit.choose("all", "all");
     desk.visit.browser.click_through("#chosen button[value=dismiss]");
     assert_eq!(desk.visit.text("#count"), DEAD.to_string());
     desk.visit.browser.ask("document.getElementById('rate_per_s').value = 1");

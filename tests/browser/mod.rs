@@ -141,6 +141,17 @@ impl Visit {
         panic!("waited in vain: {is_so}: {seen}");
     }
 
+    /// Chooses, by its label and the keyboard, what begins with these letters.
+    pub fn choose(&mut self, id: &str, letters: &str) {
+        self.browser.click(&format!("label[for='{id}']"));
+        for letter in letters.chars() {
+            self.browser.press(&letter.to_string());
+        }
+        let chosen =
+            self.browser.ask(&format!("document.getElementById('{id}').selectedOptions[0].innerText"));
+        assert!(chosen.as_str().unwrap().starts_with(letters), "{id}: {chosen}");
+    }
+
     /// Opens the question behind a form's button, says yes, and is on the page that follows.
     pub fn confirm(&mut self, action: &str) {
         let form = format!("form[action='{action}']");

@@ -50,6 +50,17 @@ fn a_campaign_is_launched_paused_resumed_and_ended_in_a_browser() {
     visit.confirm(&format!("{page}/launch"));
     assert_eq!((visit.text("#state"), state()), ("running".to_owned(), "running".to_owned()));
     assert_eq!(server.get(&campaign).json["scheduled"], 120);
+    // All of them are seen by going on with "More", and then the first again.
+    let first = visit.text(".below + .table");
+    let mut seen = visit.count("a.row");
+    while visit.count(".paging a[rel=next]") == 1 {
+        visit.browser.click_through(".paging a[rel=next]");
+        seen += visit.count("a.row");
+    }
+    assert_eq!(seen, 120);
+    assert_eq!(visit.text(".paging a"), "First");
+    visit.browser.click_through(".paging a");
+    assert_eq!((visit.path(), visit.text(".below + .table")), (page.clone(), first));
 
     // Two days pass: four mails on the first, six on the second. The API says the same as the drawing.
     let next = || {

@@ -4,13 +4,16 @@
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::time::Duration;
 
 use redeliver_servers::free_port;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::browser::Visit;
-use crate::story::{root, until_some_within};
+use crate::story::{root, until, until_some, until_some_within};
 
 /// What somebody new is told to expect within.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -20,12 +23,16 @@ struct Run {
     child: Child,
     /// What it has told.
     told: String,
-    _dir: tempfile::TempDir,
+    _dir: Rc<TempDir>,
 }
 
 impl Run {
     fn begin() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::begin_in(&Rc::new(tempfile::tempdir().unwrap()))
+    }
+
+    /// Where it may have been run before.
+    fn begin_in(dir: &Rc<TempDir>) -> Self {
         let child = Command::new(root().join("scripts/run"))
             .env("REDELIVER", Path::new(env!("CARGO_BIN_EXE_redeliver")))
             .env("RUN_DIR", dir.path())
@@ -33,7 +40,7 @@ impl Run {
             .env("SINK_PORT", free_port().to_string())
             .stdout(Stdio::piped())
             .spawn();
-        let mut run = Self { child: child.unwrap(), told: String::new(), _dir: dir };
+        let mut run = Self { child: child.unwrap(), told: String::new(), _dir: Rc::clone(dir) };
         let mut said = run.child.stdout.take().unwrap();
         let mut bytes = [0; 4_096];
         while !run.told.contains("Ctrl-C ends everything") {
@@ -42,6 +49,34 @@ impl Run {
             run.told.push_str(&String::from_utf8_lossy(&bytes[..len]));
         }
         run
+    }
+
+    /// The first thing that it says: where to go, and with what.
+    fn door(&self) -> (&str, &str) {
+        let (page, rest) = self
+            .told
+            .trim_start()
+            .strip_prefix("Open ")
+            .unwrap()
+            .split_once(" and log in with the key ")
+            .unwrap();
+        (page.strip_suffix("/admin").unwrap(), rest.split_whitespace().next().unwrap())
+    }
+
+    /// Says a command, and answers with what it prints.
+    fn say(&self, words: &[&str]) -> String {
+        let (url, key) = self.door();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_redeliver"));
+        command.args(words).env("REDELIVER_URL", url).env("REDELIVER_KEY", key);
+        let said = command.output().unwrap();
+        assert!(said.status.success(), "{words:?}: {}", String::from_utf8_lossy(&said.stderr));
+        String::from_utf8(said.stdout).unwrap()
+    }
+
+    /// The ids of the messages with this status.
+    fn listed(&self, status: &str) -> Vec<String> {
+        let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned();
+        self.say(&["list", "--json", "--status", status]).lines().map(id).collect()
     }
 }
 
@@ -56,11 +91,8 @@ impl Drop for Run {
 #[test]
 fn somebody_new_sees_in_a_minute_that_a_mail_fails_is_tried_again_and_why() {
     let run = Run::begin();
-    // The first thing that it says is where to go, and with what.
-    let (page, rest) =
-        run.told.trim_start().strip_prefix("Open ").unwrap().split_once(" and log in with the key ").unwrap();
-    let key = rest.split_whitespace().next().unwrap();
-    let mut visit = Visit::begin(page.strip_suffix("/admin").unwrap());
+    let (url, key) = run.door();
+    let mut visit = Visit::begin(url);
     visit.log_in(key);
     visit.until("document.querySelector('.card.warning')?.innerText.includes('1')");
     assert!(visit.text(".card.warning").contains("tried again by themselves"));
@@ -80,6 +112,33 @@ fn somebody_new_sees_in_a_minute_that_a_mail_fails_is_tried_again_and_why() {
     // And without anybody's doing, the next try comes.
     visit.until("document.querySelectorAll('.timeline li.warning').length >= 2");
     visit.is_content();
+}
+
+#[test]
+fn whoever_runs_it_again_later_sees_a_mail_fail_and_be_tried_again_and_no_more_mails_than_before() {
+    let dir = Rc::new(tempfile::tempdir().unwrap());
+    let listed = |run: &Run| {
+        until_some("a mail waits for its next try", || run.listed("retrying").pop());
+        until_some("another is given up", || run.listed("dead").pop());
+        (run.listed("retrying"), run.listed("dead"))
+    };
+    let run = Run::begin_in(&dir);
+    let first = listed(&run);
+    assert_eq!((first.0.len(), first.1.len()), (1, 1));
+    // A quarter of an hour later its tries are used up; for those who can't wait, somebody stops it.
+    run.say(&["cancel", &first.0[0]]);
+    drop(run);
+    let run = Run::begin_in(&dir);
+    assert_eq!(listed(&run), first, "the same two, and one of them is tried again");
+    // If it arrived, because somebody told the mail server to take everything, it can't be started over.
+    let sink = run.told.split_once("--at ").unwrap().1.split_whitespace().next().unwrap().to_owned();
+    run.say(&["sink", "tell", "accept", "--at", &sink]);
+    run.say(&["retry", &first.0[0]]);
+    until("it arrives", || run.say(&["sink", "list", "--at", &sink]).contains("defer@example.org"));
+    drop(run);
+    let run = Run::begin_in(&dir);
+    let (waits, dead) = listed(&run);
+    assert!(waits.len() == 1 && waits != first.0 && dead == first.1, "{waits:?} {dead:?}");
 }
 
 #[test]

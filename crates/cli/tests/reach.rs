@@ -360,6 +360,9 @@ fn what_was_given_up_is_grouped_and_dismissed_together_and_deeds_are_told() {
         let deeds = face.json(&["audit", "--json"]);
         assert!(deeds.iter().any(|deed| deed["subject"] == format!("bulk:{id}")), "{deeds:?}");
         assert!(face.ask(&["audit", "--utc"]).contains("bulk_dismiss"));
+        assert_eq!(face.json(&["audit", "--json", "--subject", &format!("bulk:{id}")]).len(), 1);
+        assert_eq!(face.json(&["audit", "--json", "--action", "bulk_dismiss", "--all"]).len(), 1);
+        assert!(face.json(&["audit", "--json", "--actor", "nobody"]).is_empty());
         let said = face.tell(&["bulk", "stop", "nonsense"], "");
         assert_eq!((said.err.as_str(), said.code), ("redeliver: there is no such bulk operation\n", Some(1)));
     }

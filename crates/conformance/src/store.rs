@@ -247,6 +247,7 @@ macro_rules! store_tests {
                 dismissed_messages_do_not_count
                 the_first_due_time_of_a_lane_is_told
                 deeds_are_told_newest_first
+                deeds_are_found_by_who_what_and_to_what_page_by_page
                 ones_own_writing_is_nobody_elses
             }
             foreign {

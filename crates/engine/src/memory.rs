@@ -21,8 +21,8 @@ use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 
 use crate::store::{
-    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
-    PruneRequest, Store, StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
+    Living, PruneRequest, Store, StoreError,
 };
 use rows::Rows;
 
@@ -197,8 +197,8 @@ impl Store for MemoryStore {
         Ok(self.lock().bulks(after.as_ref(), limit, |bulk| bulk.standing == Standing::Running))
     }
 
-    async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {
-        Ok(self.lock().audit(limit))
+    async fn deeds(&self, filter: DeedFilter) -> Result<Vec<Deed>, StoreError> {
+        Ok(self.lock().deeds(&filter))
     }
 
     async fn changed_outside(&self) -> Result<bool, StoreError> {

@@ -128,7 +128,13 @@ pub trait Store: Send + Sync + 'static {
     async fn running_bulks(&self, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Bulk>, StoreError>;
 
     /// What people did, newest first.
-    async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError>;
+    async fn deeds(&self, filter: DeedFilter) -> Result<Vec<Deed>, StoreError>;
+
+    /// The newest so many of all that people did.
+    async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {
+        let deeds = self.deeds(DeedFilter { limit, ..DeedFilter::default() }).await?;
+        Ok(deeds.into_iter().map(|deed| deed.audit).collect())
+    }
 
     /// Whether somebody outside this process has written since the last call. Only ever shortens a sleep.
     async fn changed_outside(&self) -> Result<bool, StoreError>;
@@ -282,6 +288,30 @@ pub struct Filter {
     pub with_dismissed: bool,
     /// Older than this one.
     pub after: Option<MessageId>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// One thing that somebody did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// Its place among all deeds: the later, the higher.
+    pub number: u64,
+    /// Who did what to what.
+    pub audit: Audit,
+}
+
+/// Which deeds to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeedFilter {
+    /// Of this person or key.
+    pub actor: Option<Arc<str>>,
+    /// Of this kind, by its word.
+    pub action: Option<Arc<str>>,
+    /// Done to this.
+    pub subject: Option<Arc<str>>,
+    /// Older than the one with this number.
+    pub after: Option<u64>,
     /// At most this many.
     pub limit: usize,
 }

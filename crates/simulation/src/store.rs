@@ -12,8 +12,8 @@ use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Message, MessageId, State, Timestamp};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::store::{
-    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
-    PruneRequest, Store, StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
+    Living, PruneRequest, Store, StoreError,
 };
 
 use crate::clock::SimHandle;
@@ -325,8 +325,8 @@ impl Store for FaultyStore {
         self.inner.running_bulks(after, limit).await
     }
 
-    async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {
-        self.inner.audit(limit).await
+    async fn deeds(&self, filter: DeedFilter) -> Result<Vec<Deed>, StoreError> {
+        self.inner.deeds(filter).await
     }
 
     async fn changed_outside(&self) -> Result<bool, StoreError> {

@@ -1,5 +1,5 @@
 //! How long it takes to find and lease what is due in an application's table of millions of rows, in a PostgreSQL of
-//! its own.
+//! its own, and by which plan: it fails if that reads all of the table.
 //!
 //! `make bench-table`, or `cargo run --release -p redeliver-stores --example due_of_table -- [ROWS]`
 #![allow(clippy::disallowed_methods, reason = "it measures")]
@@ -15,6 +15,9 @@ use redeliver_stores::postgres::table::{Clock, PostgresTable};
 
 /// One row in so many is failed; half of those are due.
 const FAILED_ONE_IN: usize = 50;
+
+/// How often so many are claimed.
+const ROUNDS_MAX: usize = 20;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,8 +47,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             attempts_max: 8,
             limit,
         };
+        let plan = table.plan_of_claim(due).await?;
+        println!("the plan of claim {limit}:\n{plan}");
+        if plan.contains("Seq Scan on \"EmailLog\"") {
+            return Err(format!("claim {limit} reads all of the table").into());
+        }
+        // Half of what is due is left for those who claim more at once.
+        let rounds = (rows / (2 * FAILED_ONE_IN) / 2 / limit).clamp(1, ROUNDS_MAX);
         let mut spent = Vec::new();
-        for _ in 0..20 {
+        for _ in 0..rounds {
             let begun = Instant::now();
             let claimed = table.claim(due).await?.len();
             spent.push(begun.elapsed());

@@ -1,5 +1,5 @@
 //! The Redis intake keeps the rules for intakes, against a real server; and goes on after it was killed, flushed, or left
-//! alone by another member.
+//! alone by another member, where a cluster has moved its stream to, and with whoever took over for a sentinel.
 #![cfg(feature = "redis")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -21,7 +21,7 @@ use redeliver_engine::bring::Bring;
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::intake::Intake;
 use redeliver_engine::stop::stop_pair;
-use redeliver_servers::redis::RedisServer;
+use redeliver_servers::redis::{RedisCluster, RedisSentinel, RedisServer};
 use redeliver_transports::redis::{RedisIntake, RedisIntakeConfig, Takes};
 
 use cache::{run, server_config, until};
@@ -60,9 +60,13 @@ fn bring(clock: Arc<dyn Clock>) -> Bring {
 }
 
 fn intake(server: &RedisServer, stream: &str, consumer: &str, claim_after: Duration) -> RedisIntake {
+    intake_from(&server.url(), stream, consumer, claim_after)
+}
+
+fn intake_from(url: &str, stream: &str, consumer: &str, claim_after: Duration) -> RedisIntake {
     let clock = WallClock::new(Timestamp::default());
     let config = RedisIntakeConfig {
-        server: server_config(&server.url()),
+        server: server_config(url),
         stream: stream.to_owned(),
         claim_after,
         ..RedisIntakeConfig::default()
@@ -86,6 +90,11 @@ fn unacknowledged(server: &RedisServer, stream: &str) -> usize {
         (Some(lag), Some(pending)) => lag + pending,
         _ => number(server.say(&["XLEN", stream])),
     }
+}
+
+/// Whether all that was given to members of the group is acknowledged.
+fn nothing_pends(server: &RedisServer, stream: &str) -> bool {
+    server.say(&["XPENDING", stream, "redeliver"]).lines().next() == Some("0")
 }
 
 #[async_trait]
@@ -169,6 +178,80 @@ fn a_server_that_was_killed_is_read_again_when_it_is_back() {
     });
 }
 
+/// Moves a stream to another node of a cluster, with its group and everything in it, as `redis-cli --cluster reshard` does.
+fn reshard(cluster: &RedisCluster, stream: &str, from: usize, to: usize) {
+    let nodes = &cluster.nodes;
+    let slot = nodes[from].say(&["CLUSTER", "KEYSLOT", stream]);
+    let id = |node: usize| nodes[node].say(&["CLUSTER", "MYID"]);
+    let told = |node: usize, words: &[&str]| {
+        let said = nodes[node].say(&[&["CLUSTER", "SETSLOT", slot.as_str()], words].concat());
+        assert_eq!(said, "OK");
+    };
+    told(to, &["IMPORTING", &id(from)]);
+    told(from, &["MIGRATING", &id(to)]);
+    let port = nodes[to].port().to_string();
+    assert_eq!(nodes[from].say(&["MIGRATE", "127.0.0.1", &port, stream, "0", "5000"]), "OK");
+    for node in [to, from].into_iter().chain((0..nodes.len()).filter(|node| ![to, from].contains(node))) {
+        told(node, &["NODE", &id(to)]);
+    }
+}
+
+#[test]
+fn a_stream_of_a_cluster_is_read_where_it_is_and_when_its_node_is_back() {
+    run(async {
+        let mut cluster = RedisCluster::start();
+        let intake = intake_from(&cluster.url(), "failed", "ann", Duration::from_secs(60));
+        let sink = ScriptedSink::new(Answers::New);
+        let has = |text: &'static str| sink.taken().contains(&Bytes::from_static(text.as_bytes()));
+        let has_it =
+            |nodes: &[RedisServer], n: usize| !nodes[n].say(&["EXISTS", "failed"]).starts_with("MOVED");
+        let owner = (0..3).find(|n| has_it(&cluster.nodes, *n)).unwrap();
+        let next = (owner + 1) % 3;
+        fed(&intake, &sink, async {
+            put(&cluster.nodes[owner], "failed", "before");
+            until("the first is taken", || has("before")).await;
+            until("it is acknowledged", || nothing_pends(&cluster.nodes[owner], "failed")).await;
+            reshard(&cluster, "failed", owner, next);
+            put(&cluster.nodes[next], "failed", "moved");
+            until("it is followed to another node", || has("moved")).await;
+            until("it is acknowledged there", || nothing_pends(&cluster.nodes[next], "failed")).await;
+            // Whoever else is there can't have the stream: nothing is read, and nothing is given up.
+            cluster.nodes[next].kill();
+            tokio::task::block_in_place(|| cluster.nodes[next].resume());
+            until("the cluster is whole", || {
+                cluster.nodes[next].say(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
+            })
+            .await;
+            put(&cluster.nodes[next], "failed", "after");
+            until("the last is taken", || has("after")).await;
+            until("it is acknowledged", || nothing_pends(&cluster.nodes[next], "failed")).await;
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_stream_behind_a_sentinel_is_read_from_whoever_took_over() {
+    run(async {
+        let mut servers = RedisSentinel::start();
+        let intake = intake_from(&servers.url(), "failed", "ann", Duration::from_secs(60));
+        let sink = ScriptedSink::new(Answers::New);
+        let has = |text: &'static str| sink.taken().contains(&Bytes::from_static(text.as_bytes()));
+        fed(&intake, &sink, async {
+            put(&servers.master, "failed", "before");
+            until("the first is taken", || has("before")).await;
+            until("the replica knows", || unacknowledged(&servers.replica, "failed") == 0).await;
+            servers.master.kill();
+            tokio::task::block_in_place(|| servers.wait_for_failover());
+            put(&servers.replica, "failed", "after");
+            until("the second is taken", || has("after")).await;
+            until("it is acknowledged", || unacknowledged(&servers.replica, "failed") == 0).await;
+        })
+        .await;
+        assert_eq!(sink.taken(), ["before", "after"], "each once: the replica knew what was acknowledged");
+    });
+}
+
 #[test]
 fn what_a_dead_member_left_behind_is_taken_over() {
     run(async {
@@ -184,10 +267,7 @@ fn what_a_dead_member_left_behind_is_taken_over() {
         let intake = intake(server, "left", "ann", Duration::from_millis(300));
         let sink = ScriptedSink::new(Answers::New);
         fed(&intake, &sink, async {
-            until("all is acknowledged", || {
-                server.say(&["XPENDING", "left", "redeliver"]).lines().next() == Some("0")
-            })
-            .await;
+            until("all is acknowledged", || nothing_pends(server, "left")).await;
         })
         .await;
         let taken = sink.taken();

@@ -373,9 +373,22 @@ pub struct BulkOneArgs {
 /// `redeliver audit`
 #[derive(Debug, ArgGroup)]
 pub struct AuditArgs {
+    /// What this key did
+    #[arg(long, value_name = "NAME")]
+    pub actor: Option<String>,
+    /// What was done, such as retry
+    #[arg(long, value_name = "WORD")]
+    pub action: Option<String>,
+    /// What was done to this: a message's id, route:NAME, bulk:ID
+    #[arg(long, value_name = "WHAT")]
+    pub subject: Option<String>,
     /// At most so many, the newest
-    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=500))]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, conflicts_with = "all",
+          value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: u64,
+    /// All of them, however many there are
+    #[arg(long)]
+    pub all: bool,
     /// Who reads it.
     #[command(flatten)]
     pub output: OutputArgs,

@@ -27,7 +27,7 @@ pub use answer::{Answer, Problem};
 pub use ids::{NoSuchId, find_id, id_of, path_of, short_ids};
 use local::Local;
 pub use message::{Failure, Message};
-pub use pages::{Page, Pages};
+pub use pages::{Listing, Page, Pages};
 use remote::Remote;
 pub(crate) use remote::is_this_machine;
 pub use request::{Request, segment};

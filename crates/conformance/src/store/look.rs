@@ -1,12 +1,14 @@
 //! People see what there is, all of it, and nothing twice.
 
+use std::sync::Arc;
+
 use redeliver_core::attempt::{AttemptRecord, Verdict};
 use redeliver_core::change::Audit;
 use redeliver_core::gate::{GateKey, Scope};
 use redeliver_core::operate::{Action, operate};
 use redeliver_core::status::Status;
 use redeliver_core::{DeadReason, Lane, Lease, Message, MessageId, State};
-use redeliver_engine::store::{Count, Filter, StatusAt, Store};
+use redeliver_engine::store::{Count, DeedFilter, Filter, StatusAt, Store};
 
 use crate::make::*;
 
@@ -333,6 +335,54 @@ pub async fn deeds_are_told_newest_first(store: &dyn Store) {
     }
     assert_eq!(store.audit(10).await.unwrap(), deeds);
     assert_eq!(store.audit(2).await.unwrap(), deeds[..2]);
+}
+
+/// Page after page, by who, what and to what, and by all of them at once; what nobody did is no mistake.
+pub async fn deeds_are_found_by_who_what_and_to_what_page_by_page(store: &dyn Store) {
+    let mut all: Vec<Audit> = Vec::new();
+    for n in 1..=3 {
+        let mut message = message(n);
+        keep(store, row(message.clone())).await;
+        for (actor, action) in [("ann", Action::Cancel), ("bob", Action::Retry), ("ann", Action::Retry)] {
+            let change = operate(&message, action, &actor.into(), &route(), at(9)).unwrap();
+            all.insert(0, change.audit.clone().expect("a deed is kept"));
+            message = change.message.clone();
+            store.apply(vec![change]).await.unwrap();
+        }
+    }
+    let words = |words: &[&str]| -> Vec<Option<Arc<str>>> {
+        std::iter::once(None).chain(words.iter().map(|word| Some((*word).into()))).collect()
+    };
+    let subject = all[0].subject.to_string();
+    for actor in words(&["ann", "bob", "nobody", "a\0b"]) {
+        for action in words(&["cancel", "retry", "nothing", "a\0b"]) {
+            for subject in words(&[&subject, "route:none", "a\0b"]) {
+                let is = |wanted: &Option<Arc<str>>, text: &str| {
+                    wanted.as_ref().is_none_or(|wanted| **wanted == *text)
+                };
+                let fits = |deed: &&Audit| {
+                    is(&actor, &deed.actor) && is(&action, deed.action) && is(&subject, &deed.subject)
+                };
+                let wanted: Vec<Audit> = all.iter().filter(fits).cloned().collect();
+                let mut filter = DeedFilter {
+                    actor: actor.clone(),
+                    action: action.clone(),
+                    subject: subject.clone(),
+                    after: None,
+                    limit: 2,
+                };
+                let mut told = Vec::new();
+                loop {
+                    let page = store.deeds(filter.clone()).await.unwrap();
+                    assert!(page.len() <= 2, "{filter:?}");
+                    let Some(last) = page.last() else { break };
+                    filter.after = Some(last.number);
+                    told.extend(page.into_iter().map(|deed| deed.audit));
+                }
+                assert_eq!(told, wanted, "{filter:?}");
+            }
+        }
+    }
 }
 
 /// A store's own writing is no reason to wake up.

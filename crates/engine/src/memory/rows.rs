@@ -20,8 +20,8 @@ use super::access::Doors;
 use super::campaigns::Desk;
 use super::index::{Index, Place};
 use crate::store::{
-    About, Applied, ClaimKind, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted,
-    LEASES_COUNTED_MAX, Living, PruneRequest,
+    About, Applied, ClaimKind, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange,
+    Inserted, LEASES_COUNTED_MAX, Living, PruneRequest,
 };
 
 /// All that is remembered.
@@ -373,8 +373,18 @@ impl Rows {
         older.filter(|bulk| is_wanted(bulk)).take(limit).cloned().collect()
     }
 
-    pub(super) fn audit(&self, limit: usize) -> Vec<Audit> {
-        self.audit.iter().rev().take(limit).cloned().collect()
+    pub(super) fn deeds(&self, filter: &DeedFilter) -> Vec<Deed> {
+        let is =
+            |wanted: &Option<Arc<str>>, text: &str| wanted.as_ref().is_none_or(|wanted| **wanted == *text);
+        let numbered = (1..).zip(&self.audit).map(|(number, audit)| Deed { number, audit: audit.clone() });
+        let mut deeds: Vec<Deed> = numbered
+            .filter(|deed| filter.after.is_none_or(|after| deed.number < after))
+            .filter(|deed| is(&filter.actor, &deed.audit.actor) && is(&filter.action, deed.audit.action))
+            .filter(|deed| is(&filter.subject, &deed.audit.subject))
+            .collect();
+        deeds.reverse();
+        deeds.truncate(filter.limit);
+        deeds
     }
 
     pub(super) fn note_deed(&mut self, audit: Audit) {

@@ -80,8 +80,8 @@ async fn act(
     console.server.engine.operate(&id, action, &visitor.caller.name).await?;
     let back = back(form.text("back"), &id);
     let value = Flash { action, id }.value();
-    let cookie = value.map(|value| console.secure.set(headers, flash::COOKIE, &value, flash::AGE));
-    Ok((AppendHeaders(cookie), Redirect::to(&back)).into_response())
+    let cookie = console.secure.set(headers, flash::COOKIE, &value, flash::AGE);
+    Ok((AppendHeaders([cookie]), Redirect::to(&back)).into_response())
 }
 
 /// Where to go afterwards: one of our own pages, by its word.

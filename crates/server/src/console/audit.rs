@@ -1,10 +1,10 @@
-//! `/admin/audit`: what people did, newest first.
+//! `/admin/audit`: what people did, newest first, by who did it, what it was and to what.
 
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
-use redeliver_core::MessageId;
-use redeliver_core::change::Audit;
+use redeliver_core::{MessageId, Name};
+use redeliver_engine::store::Deed;
 
 use super::emails::visible;
 use super::frame::{Frame, Place};
@@ -12,8 +12,11 @@ use super::guard::Visitor;
 use super::moment::Moment;
 use super::page::{Answer, page};
 use super::{Console, link};
+use crate::api::audit;
 use crate::input::Params;
-use crate::limits::PAGE_LEN_MAX;
+
+/// Deeds of one page.
+const PAGE_LEN: usize = 50;
 
 struct Row {
     at: Moment,
@@ -30,7 +33,14 @@ struct Row {
 struct Page {
     frame: Frame,
     rows: Vec<Row>,
-    is_full: bool,
+    /// What was asked for, as it was written.
+    actor: String,
+    action: String,
+    subject: String,
+    is_filtered: bool,
+    is_first: bool,
+    newest: String,
+    older: Option<String>,
 }
 
 /// `GET /admin/audit`
@@ -39,28 +49,47 @@ pub(super) async fn show(
     Extension(visitor): Extension<Visitor>,
     params: Params,
 ) -> Answer {
+    let mut params = params.filled();
+    let mut filter = audit::wanted(&mut params, PAGE_LEN);
     params.finish()?;
     visitor.caller.reaches_all()?;
+    // People write it as they read it.
+    filter.action = filter.action.map(|action| action.trim().replace(' ', "_").into());
     let engine = &console.server.engine;
-    let (deeds, now) = (engine.store().audit(PAGE_LEN_MAX).await?, engine.clock().now());
-    let row = |deed: &Audit| Row {
+    let [actor, action, subject] = [&filter.actor, &filter.action, &filter.subject]
+        .map(|text| text.as_deref().unwrap_or_default().to_owned());
+    let asked = [("actor", actor.as_str()), ("action", &action), ("subject", &subject)];
+    let to = |after: &str| link::with(link::AUDIT, &[&asked[..], &[("after", after)]].concat());
+    let is_first = filter.after.is_none();
+    let (deeds, next) = audit::page(engine, filter).await?;
+    let tables: Vec<Name> = engine.routes().filter_map(|route| route.table.clone()).collect();
+    let now = engine.clock().now();
+    let row = |Deed { audit: deed, .. }: &Deed| Row {
         at: Moment::clock(deed.at),
         distance: Moment::from_now(deed.at, now),
         actor: visible(&deed.actor),
         what: deed.action.replace('_', " "),
         subject: visible(&deed.subject),
         detail: deed.detail.as_deref().map(visible),
-        href: href(&deed.subject),
+        href: href(&deed.subject, &tables),
     };
+    let (newest, older) = (to(""), next.map(|next| to(&next)));
+    let is_filtered = asked.iter().any(|(_, text)| !text.is_empty());
     page(&Page {
         frame: Frame::around(&console, &visitor, Place::Audit),
-        is_full: deeds.len() == PAGE_LEN_MAX,
         rows: deeds.iter().map(row).collect(),
+        is_filtered,
+        is_first,
+        newest,
+        older,
+        action: action.replace('_', " "),
+        actor,
+        subject,
     })
 }
 
-/// Where the subject of a deed is looked at, if it has a page.
-fn href(subject: &str) -> Option<String> {
+/// Where the subject of a deed is looked at, if it has a page: rows of these tables have theirs.
+fn href(subject: &str, tables: &[Name]) -> Option<String> {
     if subject.starts_with("route:") {
         return Some(link::ROUTES.to_owned());
     }
@@ -70,9 +99,12 @@ fn href(subject: &str) -> Option<String> {
     if let Some(campaign) = subject.strip_prefix("campaign:") {
         return Some(link::campaign(campaign.split(':').next().unwrap_or_default()));
     }
-    match subject.parse() {
-        Ok(id @ MessageId::Own(_)) => Some(link::message(&id)),
-        _ => None,
+    let is_row = |text: &str| {
+        text.split_once(':').is_some_and(|(table, _)| tables.iter().any(|known| **known == *table))
+    };
+    match subject.parse().ok()? {
+        id @ MessageId::Own(_) => Some(link::message(&id)),
+        MessageId::Row(text) => is_row(&text).then(|| link::message(&MessageId::Row(text))),
     }
 }
 
@@ -82,13 +114,15 @@ mod tests {
 
     #[test]
     fn a_message_and_a_route_have_pages_and_anything_else_has_none() {
+        let href = |subject: &str| href(subject, &["log".into()]);
+        assert_eq!(href("log:17").as_deref(), Some("/admin/messages/log%3A17"));
         let id = MessageId::own(7);
         assert_eq!(href(&id.to_string()), Some(link::message(&id)));
         assert_eq!(href("route:email").as_deref(), Some("/admin/routes"));
         assert_eq!(href("bulk:1").as_deref(), Some("/admin/bulk/1"));
         assert_eq!(href("campaign:7").as_deref(), Some("/admin/campaigns/7"));
         assert_eq!(href("campaign:7:p-1").as_deref(), Some("/admin/campaigns/7"));
-        for subject in ["", "rdk_1", "javascript:alert(1)", "destination:mx"] {
+        for subject in ["", "rdk_1", "javascript:alert(1)", "destination:mx", "logs:17"] {
             assert_eq!(href(subject), None, "{subject}");
         }
     }

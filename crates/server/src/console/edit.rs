@@ -140,8 +140,8 @@ pub(super) async fn send(
     let id = server.engine.edit(planned).await?.id;
     let back = link::message(&id);
     let value = Flash { action: Action::Retry, id }.value();
-    let cookie = value.map(|value| console.secure.set(&headers, flash::COOKIE, &value, flash::AGE));
-    Ok((AppendHeaders(cookie), Redirect::to(&back)).into_response())
+    let cookie = console.secure.set(&headers, flash::COOKIE, &value, flash::AGE);
+    Ok((AppendHeaders([cookie]), Redirect::to(&back)).into_response())
 }
 
 /// The form as somebody has filled it in.

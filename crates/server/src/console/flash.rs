@@ -1,5 +1,5 @@
 //! What was just done, said once on the next page. The cookie that carries it holds a word of ours and a message's id,
-//! never a text, so that nobody can put words into the console's mouth.
+//! which becomes a link and is never shown, so that nobody can put words into the console's mouth.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use redeliver_core::MessageId;
 use redeliver_core::operate::Action;
 
 use super::link;
+use crate::api::messages::cursor;
 
 /// The cookie that carries it from one page to the next.
 pub(super) const COOKIE: &str = "redeliver_done";
@@ -34,19 +35,12 @@ impl Flash {
         let (_, value) = pairs.into_iter().find(|(name, _)| *name == COOKIE)?;
         let (word, id) = value.split_once('.')?;
         let action = ACTIONS.into_iter().find(|action| action.name() == word)?;
-        // Only ids of our own: those of other tables are anybody's text.
-        match id.parse().ok()? {
-            id @ MessageId::Own(_) => Some(Self { action, id }),
-            MessageId::Row(_) => None,
-        }
+        Some(Self { action, id: cursor::read(id).ok()? })
     }
 
-    /// The cookie's value; `None` for a message whose id can't stand in one.
-    pub(super) fn value(&self) -> Option<String> {
-        match self.id {
-            MessageId::Own(_) => Some(format!("{}.{}", self.action.name(), self.id)),
-            MessageId::Row(_) => None,
-        }
+    /// The cookie's value. An id of another table may be any text, so that it is written as a cursor is.
+    pub(super) fn value(&self) -> String {
+        format!("{}.{}", self.action.name(), cursor::behind(&self.id))
     }
 
     /// What people read.
@@ -75,9 +69,11 @@ mod tests {
             let value = axum::http::HeaderValue::from_str(cookie).unwrap();
             Flash::of(&HeaderMap::from_iter([(header::COOKIE, value)]))
         };
-        let flash = Flash { action: Action::Dismiss, id: MessageId::own(7) };
-        let value = flash.value().unwrap();
-        assert_eq!(read(&format!("a=b; {COOKIE}={value}")), Some(flash));
+        for id in [MessageId::own(7), MessageId::Row("log:a;b=\"<é>\"".into())] {
+            let flash = Flash { action: Action::Dismiss, id };
+            let value = flash.value();
+            assert_eq!(read(&format!("a=b; {COOKIE}={value}")), Some(flash));
+        }
         for value in ["", "retry", "retry.", "retry.x", "cancel.1", "retry.log:<b>", "<b>.1"] {
             assert_eq!(read(&format!("{COOKIE}={value}")), None, "{value}");
         }

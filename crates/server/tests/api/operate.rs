@@ -4,9 +4,9 @@ use redeliver_core::Timestamp;
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
 use redeliver_engine::access::Role;
 use redeliver_engine::store::{GateChange, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{ADMIN, Rig};
 
 #[tokio::test]
 async fn a_dead_message_is_looked_into_put_away_brought_back_and_started_over() {
@@ -190,6 +190,52 @@ async fn messages_are_found_by_recipient_error_and_time_and_deeds_are_told() {
     );
     let one = rig.key(redeliver_engine::access::Role::Admin, Some("acme")).await;
     assert_eq!(rig.call("GET", "/v1/audit", Some(&one), "").await.status, 403);
+}
+
+#[tokio::test]
+async fn deeds_are_told_page_by_page_and_by_who_what_and_to_what() {
+    let rig = Rig::still();
+    let ids = [
+        rig.accept(r#"{"route": "email", "payload": 1}"#).await,
+        rig.accept(r#"{"route": "email", "payload": 2}"#).await,
+    ];
+    let ann = rig.key(Role::Operator, None).await;
+    for (id, action, key) in [
+        (&ids[0], "cancel", ADMIN),
+        (&ids[0], "retry", ann.as_str()),
+        (&ids[1], "cancel", ann.as_str()),
+        (&ids[1], "retry", ADMIN),
+        (&ids[1], "cancel", ADMIN),
+    ] {
+        let path = format!("/v1/messages/{id}/{action}");
+        assert_eq!(rig.call("POST", &path, Some(key), "").await.status, 200, "{path}");
+    }
+    let told = async |query: &str| {
+        let (mut deeds, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = rig.get(&format!("/v1/audit?limit=2{query}{after}")).await.json();
+            let items = page["items"].as_array().unwrap();
+            assert!(items.len() <= 2, "{page}");
+            let word = |deed: &Value| (deed["action"].clone(), deed["subject"] == json!(ids[1]));
+            deeds.extend(items.iter().map(word));
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => return deeds,
+            }
+        }
+    };
+    let (cancel, retry, made) = (json!("cancel"), json!("retry"), json!("create_key"));
+    let of_second = [(cancel.clone(), true), (retry.clone(), true), (cancel.clone(), true)];
+    let of_first = [(retry.clone(), false), (cancel.clone(), false)];
+    assert_eq!(told("").await, [&of_second[..], &of_first, &[(made, false)]].concat());
+    assert_eq!(told(&format!("&subject={}", ids[1])).await, of_second);
+    assert_eq!(told("&actor=operator").await, [(cancel.clone(), true), (retry.clone(), false)]);
+    assert_eq!(told("&action=retry").await, [(retry.clone(), true), (retry.clone(), false)]);
+    assert_eq!(told(&format!("&action=retry&actor=operator&subject={}", ids[1])).await, []);
+    assert_eq!(told("&actor=nobody").await, []);
+    for query in ["after=", "after=x", "limit=0", "who=ann"] {
+        assert_eq!(rig.get(&format!("/v1/audit?{query}")).await.status, 422, "{query}");
+    }
 }
 
 #[tokio::test]

@@ -13,4 +13,5 @@ mod pages;
 mod queue;
 mod reader;
 mod roles;
+mod rows;
 mod stage;

@@ -5,10 +5,11 @@ use redeliver_core::State;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::email::{Email, Mailbox};
 use redeliver_core::gate::Scope;
+use redeliver_core::operate::Action;
 use redeliver_engine::access::{Access, Role};
 use redeliver_engine::store::{About, Store};
 
-use crate::reader::Answer;
+use crate::reader::{Answer, Reader};
 use crate::stage::{Stage, TRIES_MAX, mail, sms};
 
 fn has(answer: &Answer) -> [bool; 3] {
@@ -318,4 +319,37 @@ async fn what_was_given_up_stands_together_by_its_error() {
         [("csrf", csrf.as_str()), ("action", "dismiss"), ("all", "yes"), ("fingerprint", &fingerprint)];
     assert!(reader.post("/admin/bulk", &fields).await.says("<dd id=\"count\">2</dd>"));
     assert!(!stage.reader(Role::Viewer, None).await.get("/admin/dead-letters").await.says("<button name"));
+}
+
+#[tokio::test]
+async fn what_people_did_is_read_page_by_page_and_by_who_what_and_to_what() {
+    let stage = Stage::new();
+    let mut reader = stage.reader(Role::Operator, None).await;
+    let mut ids = Vec::new();
+    for n in 0..60 {
+        let id = stage.failed(&format!("Mail {n}")).await;
+        let actor = if n < 3 { "bob" } else { "ann" };
+        stage.engine.operate(&id, Action::Dismiss, &actor.into()).await.unwrap();
+        ids.push(id.to_string());
+    }
+    let deeds = |page: &Answer| page.body.matches("<td class=\"deed\">").count();
+    let first = reader.get("/admin/audit").await;
+    let older = first.body.split_once("\" rel=\"next\"").unwrap().0.rsplit_once('"').unwrap().1;
+    let second = reader.get(&older.replace("&#38;", "&")).await;
+    // The first deed of all was to make the reader's key.
+    assert_eq!((deeds(&first), deeds(&second)), (50, 11));
+    assert!(first.says(&ids[59]) && !first.says(&ids[0]) && second.says(&ids[0]) && second.says(">create<"));
+    let count =
+        async |reader: &mut Reader, asked: &str| deeds(&reader.get(&format!("/admin/audit?{asked}")).await);
+    assert_eq!(count(&mut reader, "actor=bob&action=&subject=").await, 3);
+    assert_eq!(count(&mut reader, &format!("subject={}", ids[7])).await, 1);
+    assert_eq!(count(&mut reader, &format!("subject={}&actor=bob", ids[7])).await, 0);
+    assert_eq!(count(&mut reader, "action=create").await, 1);
+    let of_ann = reader.get("/admin/audit?actor=ann").await;
+    assert!(
+        of_ann.says("/admin/audit?actor=ann&#38;after="),
+        "the next page is of the same: {}",
+        of_ann.body
+    );
+    assert!(reader.get("/admin/audit?action=bulk+retry").await.says("No such deed"));
 }

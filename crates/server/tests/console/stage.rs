@@ -39,8 +39,8 @@ pub struct Stage {
 }
 
 /// Takes no message: refuses those that are about `lost`, and asks for the others later.
-struct Relay {
-    takes_mails: bool,
+pub struct Relay {
+    pub takes_mails: bool,
 }
 
 #[async_trait]

@@ -49,8 +49,8 @@ use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::clock::{Clock, FollowedClock};
 use redeliver_engine::store::{
-    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
-    PruneRequest, Store, StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
+    Living, PruneRequest, Store, StoreError,
 };
 use tokio_postgres::Client;
 
@@ -325,8 +325,8 @@ impl Store for Postgres {
         ask!(self, |db| bulk::running(db, after.as_deref(), limit))
     }
 
-    async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {
-        ask!(self, |db| read::audit(db, limit))
+    async fn deeds(&self, filter: DeedFilter) -> Result<Vec<Deed>, StoreError> {
+        ask!(self, |db| read::deeds(db, &filter))
     }
 
     async fn changed_outside(&self) -> Result<bool, StoreError> {

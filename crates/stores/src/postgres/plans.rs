@@ -76,6 +76,10 @@ fn database() -> &'static Database<'static> {
             "INSERT INTO redeliver.redeliver_keys (key, workspace, message_id) \
              SELECT id::text, workspace, id FROM redeliver.redeliver_messages",
         );
+        database.say(&format!(
+            "INSERT INTO redeliver.redeliver_audit (actor, action, subject, at) \
+             SELECT 'ada', 'retry', n::text, n FROM generate_series(1, {MESSAGES}) AS n"
+        ));
         database
     })
 }
@@ -169,6 +173,21 @@ fn no_statement_scans_a_large_table() {
         for table in ["redeliver_messages", "redeliver_contents", "redeliver_keys", "redeliver_attempts"] {
             assert!(!plan.contains(&format!("Seq Scan on {table} ")), "{name}:\n{plan}");
         }
+    });
+}
+
+#[test]
+fn deeds_are_found_by_their_index_and_sorted_by_it() {
+    plans(|name, plan| {
+        let index = match name {
+            "deeds" => "redeliver_audit_pkey",
+            "deeds_of_action" => "redeliver_audit_action",
+            "deeds_of_actor" => "redeliver_audit_actor",
+            "deeds_of_subject" => "redeliver_audit_subject",
+            _ => return,
+        };
+        assert!(plan.contains(&format!("using {index} on")), "{name}:\n{plan}");
+        assert!(!plan.contains("Sort"), "{name}:\n{plan}");
     });
 }
 

@@ -6,9 +6,9 @@ use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::Audit;
 use redeliver_core::edit::EditRecord;
 use redeliver_core::{Content, Message, MessageId, Timestamp};
-use redeliver_engine::store::Count;
-use tokio_postgres::Client;
+use redeliver_engine::store::{Count, Deed, DeedFilter};
 use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::columns::Param;
@@ -99,19 +99,36 @@ pub(super) async fn counts(db: &Client, now: Timestamp) -> Result<Vec<Count>, Fa
     Ok(counts)
 }
 
-pub(super) async fn audit(db: &Client, count_max: usize) -> Result<Vec<Audit>, Fault> {
-    let params = [(&limit(count_max) as _, Type::INT8)];
-    let found = db.query_typed(include_str!("sql/audit.sql"), &params).await?;
-    let deed = |row: &tokio_postgres::Row| {
-        Ok(Audit {
-            actor: text(row, 0)?,
-            action: action(rows::get(row, 1)?),
-            subject: text(row, 2)?,
-            at: time(row, 3)?,
-            detail: text_if_any(row, 4)?,
-        })
+/// By whatever of it leads to the fewest: a subject has few deeds, a person more, and a word many.
+pub(super) async fn deeds(db: &Client, filter: &DeedFilter) -> Result<Vec<Deed>, Fault> {
+    let DeedFilter { actor, action, subject, after, limit: most } = filter;
+    // No text of the database can have a NUL; what somebody looks for may.
+    if [actor, action, subject].into_iter().flatten().any(|text| text.contains('\0')) {
+        return Ok(Vec::new());
+    }
+    let after = after.map_or(i64::MAX, |after| i64::try_from(after).unwrap_or(i64::MAX));
+    let most = limit(*most);
+    let [actor, action, subject] = [actor, action, subject].map(|text| text.as_deref());
+    let (sql, texts): (_, &[&Option<&str>]) = match (subject, actor, action) {
+        (Some(_), _, _) => (include_str!("sql/deeds_of_subject.sql"), &[&subject, &actor, &action]),
+        (None, Some(_), _) => (include_str!("sql/deeds_of_actor.sql"), &[&actor, &action]),
+        (None, None, Some(_)) => (include_str!("sql/deeds_of_action.sql"), &[&action]),
+        (None, None, None) => (include_str!("sql/deeds.sql"), &[]),
     };
-    found.iter().map(deed).collect()
+    let mut params: Vec<Param<'_>> = vec![(&after as _, Type::INT8), (&most as _, Type::INT8)];
+    params.extend(texts.iter().map(|text| (*text as _, Type::TEXT)));
+    db.query_typed(sql, &params).await?.iter().map(deed).collect()
+}
+
+fn deed(row: &Row) -> Result<Deed, Fault> {
+    let audit = Audit {
+        actor: text(row, 1)?,
+        action: action(rows::get(row, 2)?),
+        subject: text(row, 3)?,
+        at: time(row, 4)?,
+        detail: text_if_any(row, 5)?,
+    };
+    Ok(Deed { number: number(row, 0)?, audit })
 }
 
 async fn messages(db: &Client, sql: &str, params: &[Param<'_>]) -> Result<Vec<Message>, Fault> {

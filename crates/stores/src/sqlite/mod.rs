@@ -49,8 +49,8 @@ use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
-    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
-    PruneRequest, Store, StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
+    Living, PruneRequest, Store, StoreError,
 };
 use rusqlite::Connection;
 
@@ -314,8 +314,8 @@ impl<R: Runs> Store for SqliteOn<R> {
         self.runs.read(move |db| bulk::running(db, after.as_deref(), limit)).await
     }
 
-    async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {
-        self.runs.read(move |db| read::audit(db, limit)).await
+    async fn deeds(&self, filter: DeedFilter) -> Result<Vec<Deed>, StoreError> {
+        self.runs.read(move |db| read::deeds(db, &filter)).await
     }
 
     async fn changed_outside(&self) -> Result<bool, StoreError> {

@@ -78,6 +78,23 @@ fn a_write_by_id_finds_its_row_by_id() {
 }
 
 #[test]
+fn deeds_are_found_by_their_index_and_sorted_by_it() {
+    plans(|name, step| {
+        let plan = match name {
+            "deeds" => "SEARCH redeliver_audit USING INTEGER PRIMARY KEY (rowid<?)".to_owned(),
+            "deeds_of_action" | "deeds_of_actor" | "deeds_of_subject" => {
+                let column = name.trim_start_matches("deeds_of_");
+                format!(
+                    "SEARCH redeliver_audit USING INDEX redeliver_audit_{column} ({column}=? AND rowid<?)"
+                )
+            }
+            _ => return,
+        };
+        assert_eq!(step, plan, "{name}");
+    });
+}
+
+#[test]
 fn each_connection_has_a_page_cache_of_its_own() {
     // `.cargo/config.toml` says why.
     let db = Connection::open_in_memory().unwrap();

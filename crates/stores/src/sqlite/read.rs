@@ -5,7 +5,7 @@ use redeliver_core::change::Audit;
 use redeliver_core::edit::EditRecord;
 use redeliver_core::status::Status;
 use redeliver_core::{Content, Message, MessageId, Timestamp};
-use redeliver_engine::store::{Count, Filter};
+use redeliver_engine::store::{Count, Deed, DeedFilter, Filter};
 use rusqlite::{Connection, Params, params};
 
 use super::errors::{Fault, own};
@@ -128,18 +128,40 @@ pub(super) fn counts(db: &Connection, now: Timestamp) -> Result<Vec<Count>, Faul
     Ok(counts)
 }
 
-pub(super) fn audit(db: &Connection, count_max: usize) -> Result<Vec<Audit>, Fault> {
-    let mut get = db.prepare_cached(include_str!("sql/audit.sql"))?;
-    let mut found = get.query([limit(count_max)])?;
+/// By whatever of it leads to the fewest: a subject has few deeds, a person more, and a word many.
+pub(super) fn deeds(db: &Connection, filter: &DeedFilter) -> Result<Vec<Deed>, Fault> {
+    let DeedFilter { actor, action, subject, after, limit: most } = filter;
+    let (after, most) =
+        (after.map_or(i64::MAX, |after| i64::try_from(after).unwrap_or(i64::MAX)), limit(*most));
+    match (subject, actor, action) {
+        (Some(subject), _, _) => {
+            let params = params![after, most, &**subject, actor.as_deref(), action.as_deref()];
+            read_deeds(db, include_str!("sql/deeds_of_subject.sql"), params)
+        }
+        (None, Some(actor), _) => {
+            let params = params![after, most, &**actor, action.as_deref()];
+            read_deeds(db, include_str!("sql/deeds_of_actor.sql"), params)
+        }
+        (None, None, Some(action)) => {
+            read_deeds(db, include_str!("sql/deeds_of_action.sql"), params![after, most, &**action])
+        }
+        (None, None, None) => read_deeds(db, include_str!("sql/deeds.sql"), params![after, most]),
+    }
+}
+
+fn read_deeds(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<Deed>, Fault> {
+    let mut get = db.prepare_cached(sql)?;
+    let mut found = get.query(params)?;
     let mut deeds = Vec::new();
     while let Some(row) = found.next()? {
-        deeds.push(Audit {
-            actor: text(row, 0)?.unwrap_or_default(),
-            action: action(&text(row, 1)?.unwrap_or_default()),
-            subject: text(row, 2)?.unwrap_or_default(),
-            at: time(row, 3)?,
-            detail: text(row, 4)?,
-        });
+        let audit = Audit {
+            actor: text(row, 1)?.unwrap_or_default(),
+            action: action(&text(row, 2)?.unwrap_or_default()),
+            subject: text(row, 3)?.unwrap_or_default(),
+            at: time(row, 4)?,
+            detail: text(row, 5)?,
+        };
+        deeds.push(Deed { number: number(row, 0)?, audit });
     }
     Ok(deeds)
 }

@@ -14,8 +14,8 @@ use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
-    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
-    PruneRequest, Store, StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
+    Living, PruneRequest, Store, StoreError,
 };
 
 use super::TableStore;
@@ -281,8 +281,8 @@ impl Store for Beside {
         self.own.running_bulks(after, limit).await
     }
 
-    async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {
-        self.own.audit(limit).await
+    async fn deeds(&self, filter: DeedFilter) -> Result<Vec<Deed>, StoreError> {
+        self.own.deeds(filter).await
     }
 
     async fn changed_outside(&self) -> Result<bool, StoreError> {

@@ -13,8 +13,8 @@ use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, State, Timestamp};
 use redeliver_engine::store::{
-    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Filter, GateChange, Inserted, Living,
-    PruneRequest, Store, StoreError,
+    About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
+    Living, PruneRequest, Store, StoreError,
 };
 
 use crate::rig::{Put, Rig, row_id};
@@ -211,8 +211,8 @@ impl Store for Filled {
         self.rig.store().running_bulks(after, limit).await
     }
 
-    async fn audit(&self, limit: usize) -> Result<Vec<Audit>, StoreError> {
-        self.rig.store().audit(limit).await
+    async fn deeds(&self, filter: DeedFilter) -> Result<Vec<Deed>, StoreError> {
+        self.rig.store().deeds(filter).await
     }
 
     async fn changed_outside(&self) -> Result<bool, StoreError> {

@@ -5,8 +5,8 @@ use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use redeliver_core::MessageId;
 
-/// Every text of 22 characters is a cursor, so that there is nothing to say about most of them.
-const CODE: GeneralPurpose = GeneralPurpose::new(
+/// Every text of the right length is a cursor, so that there is nothing to say about most of them.
+pub(crate) const CODE: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new()
         .with_encode_padding(false)

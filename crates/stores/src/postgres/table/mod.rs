@@ -67,6 +67,11 @@ impl PostgresTable {
     pub fn ddl(mapping: &Mapping) -> String {
         mapping.ddl(&shape::TYPES)
     }
+
+    /// How the database would find what a claim takes, as it says itself: for the benchmark.
+    pub async fn plan_of_claim(&self, due: Due) -> Result<String, StoreError> {
+        ask!(self, |db| plan_of_claim(db, &self.shape, due))
+    }
 }
 
 #[async_trait]
@@ -119,6 +124,17 @@ fn micros(at: Timestamp) -> Micros {
 }
 
 async fn claim(db: &Client, shape: &Shape, due: Due) -> Result<Vec<Row>, Fault> {
+    read(ask_for_due(db, &shape.fill(include_str!("sql/claim.sql")), due).await?)
+}
+
+async fn plan_of_claim(db: &Client, shape: &Shape, due: Due) -> Result<String, Fault> {
+    let sql = format!("EXPLAIN {}", shape.fill(include_str!("sql/claim.sql")));
+    let lines: Vec<String> =
+        ask_for_due(db, &sql, due).await?.iter().map(|line| get(line, 0)).collect::<Result<_, _>>()?;
+    Ok(lines.join("\n"))
+}
+
+async fn ask_for_due(db: &Client, sql: &str, due: Due) -> Result<Vec<Found>, SqlError> {
     let lease_us = i64::try_from(due.lease.as_micros()).unwrap_or(i64::MAX);
     let params = [
         (&micros(due.by) as _, Type::INT8),
@@ -127,7 +143,7 @@ async fn claim(db: &Client, shape: &Shape, due: Due) -> Result<Vec<Row>, Fault> 
         (&limit(due.limit) as _, Type::INT8),
         (&lease_us as _, Type::INT8),
     ];
-    read(db.query_typed(&shape.fill(include_str!("sql/claim.sql")), &params).await?)
+    db.query_typed(sql, &params).await
 }
 
 async fn next_due_at(db: &Client, shape: &Shape, attempts_max: u32) -> Result<Option<Timestamp>, Fault> {

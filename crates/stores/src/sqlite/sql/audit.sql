@@ -1,4 +1,0 @@
-SELECT actor, action, subject, at, detail
-FROM redeliver_audit
-ORDER BY number DESC
-LIMIT ?1

@@ -1,0 +1,5 @@
+SELECT number, actor, action, subject, at, detail
+FROM redeliver_audit
+WHERE action = ?3 AND number < ?1
+ORDER BY number DESC
+LIMIT ?2
