@@ -139,6 +139,9 @@ pub fn failed_record(attempt: u32, s: i64) -> AttemptRecord {
         attempt,
         verdict: Verdict::Failed,
         at: at(s),
+        due_at: Some(at(s - 3)),
+        claimed_at: Some(at(s - 2)),
+        sent_at: Some(at(s - 1)),
         instance: Some(ANN),
         failure: Some(Failure::new("try later").with_code("451")),
     }

@@ -59,6 +59,12 @@ pub struct AttemptRecord {
     pub verdict: Verdict,
     /// When that was known.
     pub at: Timestamp,
+    /// When the message was due for it, if that is known.
+    pub due_at: Option<Timestamp>,
+    /// When it was claimed for it, if that is known.
+    pub claimed_at: Option<Timestamp>,
+    /// When it was sent; `None` if nothing was, or nobody knows.
+    pub sent_at: Option<Timestamp>,
     /// Who tried, if it is known.
     pub instance: Option<InstanceId>,
     /// What went wrong.
@@ -131,6 +137,9 @@ mod tests {
             attempt,
             verdict: Verdict::Failed,
             at: Timestamp::from_ms(i64::from(attempt) * 1_000),
+            due_at: None,
+            claimed_at: None,
+            sent_at: None,
             instance: None,
             failure: Some(Failure::new("later").with_code("451")),
         };

@@ -76,6 +76,9 @@ pub fn report(
         attempt: number,
         verdict: Verdict::Late,
         at: now,
+        due_at: None,
+        claimed_at: None,
+        sent_at: None,
         instance: None,
         failure,
     })

@@ -423,14 +423,30 @@ fn lease(message: &Message) -> Option<&Lease> {
 }
 
 fn record(message: &Message, verdict: Verdict, failure: Option<&Failure>, now: Timestamp) -> AttemptRecord {
+    let (due_at, sent_at) = match &message.state {
+        State::Claimed(lease) => (said(message.due_at), lease.started_at),
+        State::HandedOff { since, .. } => (said(message.due_at), said(*since)),
+        // The try was given up before it was heard of, and the message is due for the next one.
+        State::Waiting { .. } | State::Delivered { .. } | State::Dead { .. } | State::Cancelled { .. } => {
+            (None, None)
+        }
+    };
     AttemptRecord {
         generation: message.generation,
         attempt: message.next_attempt(),
         verdict,
         at: now,
+        due_at,
+        claimed_at: None,
+        sent_at,
         instance: lease(message).map(|lease| lease.instance),
         failure: failure.cloned(),
     }
+}
+
+/// A time, unless it stands for one that an application's row doesn't say.
+fn said(at: Timestamp) -> Option<Timestamp> {
+    (Timestamp::default() < at && at < Timestamp::MAX).then_some(at)
 }
 
 fn lost_record(message: &Message, instance: Option<InstanceId>, text: &str, now: Timestamp) -> AttemptRecord {
@@ -740,6 +756,31 @@ pub(crate) mod tests {
         assert_eq!((change.message.unconfirmed, change.message.due_at), (1, at(120)));
         let patient = message(State::HandedOff { since: at(0), report_by: None });
         assert!(overdue(&patient, &route(), at(1_000_000)).is_none());
+    }
+
+    #[test]
+    fn a_recorded_try_knows_when_it_was_due_and_what_was_noted_of_its_start() {
+        let known = |change: Change| {
+            let record = change.attempt.unwrap();
+            (record.due_at, record.claimed_at, record.sent_at)
+        };
+        let due = Some(at(100));
+        assert_eq!(known(settle(&claimed(), &fail(), &route(), at(101))), (due, None, None));
+        let started = claimed_with(|lease| lease.started_at = Some(at(150)));
+        assert_eq!(known(lapse(&started, &route(), at(900)).unwrap()), (due, None, Some(at(150))));
+        assert_eq!(known(lapse(&claimed(), &route(), at(900)).unwrap()), (due, None, None));
+        let handed = message(State::HandedOff { since: at(160), report_by: Some(at(220)) });
+        assert_eq!(known(overdue(&handed, &route(), at(220)).unwrap()), (due, None, Some(at(160))));
+        let given_up = Message { unconfirmed: 1, ..message(State::Waiting { parked_for: None }) };
+        let late = "it is due for the next one by now";
+        assert_eq!(known(settle(&given_up, &fail(), &route(), at(300))), (None, None, None), "{late}");
+        let row = message(State::HandedOff { since: Timestamp::default(), report_by: None });
+        let silent = Message { due_at: Timestamp::MAX, ..row };
+        assert_eq!(
+            known(settle(&silent, &fail(), &route(), at(300))),
+            (None, None, None),
+            "its row says none"
+        );
     }
 
     #[test]

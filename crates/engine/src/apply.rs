@@ -7,8 +7,9 @@ use redeliver_core::attempt::{AttemptRecord, Verdict};
 use redeliver_core::event::Kind;
 use redeliver_core::planted::{self, Bug};
 use redeliver_core::settle::settle;
-use redeliver_core::{Change, Content, Event, Lane, Message, MessageId, Outcome, State};
+use redeliver_core::{Change, Event, Lane, Message, MessageId, Outcome, State, Timestamp};
 
+use crate::attempt::Came;
 use crate::engine::{Engine, Line};
 use crate::store::{Applied, StoreError};
 
@@ -17,6 +18,12 @@ pub(crate) struct Settled {
     pub(crate) lane: Lane,
     pub(crate) outcome: Outcome,
     pub(crate) change: Change,
+    /// When the message was due for the try.
+    due_at: Timestamp,
+    /// When it was claimed for it, if that is known.
+    claimed_at: Option<Timestamp>,
+    /// When it was sent, if anything was.
+    sent_at: Option<Timestamp>,
 }
 
 /// What is left of a settled try once it is written.
@@ -34,12 +41,16 @@ impl Settled {
         engine: &Engine,
         line: &Line,
         message: &Message,
-        outcome: Outcome,
-        written: Option<Content>,
+        came: Came,
+        claimed_at: Option<Timestamp>,
     ) -> Self {
+        let Came { outcome, sent_at, written } = came;
         let mut change = settle(message, &outcome, &line.route, engine.clock.now());
         change.content = written.filter(|_| !matches!(outcome, Outcome::Deferred { .. })).map(Arc::new);
-        Self { lane: message.lane, outcome, change }
+        if let Some(record) = &mut change.attempt {
+            (record.claimed_at, record.sent_at) = (claimed_at, sent_at);
+        }
+        Self { lane: message.lane, outcome, change, due_at: message.due_at, claimed_at, sent_at }
     }
 }
 
@@ -72,7 +83,7 @@ async fn written(
     let done = || Done { lane: settled.lane, id: change.message.id.clone() };
     match answer {
         Applied::AlreadyMine if planted::is(Bug::OwnAnswerTakenForSuperseded) => {
-            late(engine, change, &settled.outcome).await;
+            late(engine, &settled).await;
             Ok(done())
         }
         Applied::Applied | Applied::AlreadyMine => {
@@ -88,13 +99,14 @@ async fn written(
             Ok(done())
         }
         Applied::Superseded(Some(current)) if holds(&current, change) => {
-            let written = settled.change.content.map(Arc::unwrap_or_clone);
-            Err(Box::new(Settled::new(engine, line, &current, settled.outcome, written)))
+            let Settled { outcome, change, claimed_at, sent_at, .. } = settled;
+            let came = Came { outcome, sent_at, written: change.content.map(Arc::unwrap_or_clone) };
+            Err(Box::new(Settled::new(engine, line, &current, came, claimed_at)))
         }
         Applied::Superseded(_) => {
             line.inline.give_up(&change.message.id);
             line.transport(settled.lane).settled(&change.message, &settled.outcome);
-            late(engine, change, &settled.outcome).await;
+            late(engine, &settled).await;
             Ok(done())
         }
     }
@@ -106,7 +118,8 @@ fn holds(current: &Message, change: &Change) -> bool {
 }
 
 /// Keeps word of a result that came after somebody else had decided.
-async fn late(engine: &Engine, change: &Change, outcome: &Outcome) {
+async fn late(engine: &Engine, settled: &Settled) {
+    let Settled { outcome, change, .. } = settled;
     engine.observer.observe(&Event { kind: Kind::AttemptLate, ..change.event.clone() });
     engine.observer.tried(&change.message, outcome);
     let (verdict, failure) = match outcome {
@@ -119,6 +132,9 @@ async fn late(engine: &Engine, change: &Change, outcome: &Outcome) {
         attempt: change.message.attempts.max(1),
         verdict,
         at: change.event.at,
+        due_at: Some(settled.due_at),
+        claimed_at: settled.claimed_at,
+        sent_at: settled.sent_at,
         instance: Some(engine.instance),
         failure,
     };

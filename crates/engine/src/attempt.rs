@@ -15,6 +15,7 @@ use redeliver_core::{Content, Failure, Message, Outcome, State, Timestamp};
 use tokio::sync::SemaphorePermit;
 use tracing::Instrument;
 
+use crate::claim::Asked;
 use crate::engine::{Engine, Line};
 use crate::span;
 use crate::store::ClaimRef;
@@ -24,20 +25,20 @@ use crate::transport::Envelope;
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) claim: ClaimRef,
-    /// Uptime when the claim was asked for.
-    from: Duration,
+    /// When the claim was asked for.
+    asked: Asked,
     /// Uptime in milliseconds at which the lease ends; moved on by renewals, 0 once it is known to be lost.
     until_ms: Arc<AtomicU64>,
 }
 
 impl Held {
-    pub(crate) fn new(message: &Message, from: Duration, until: Duration) -> Self {
+    pub(crate) fn new(message: &Message, asked: Asked, lease: Duration) -> Self {
         let claim = match &message.state {
             State::Claimed(lease) => lease.claim,
             _ => message.fence,
         };
-        let until_ms = Arc::new(AtomicU64::new(until.as_millis() as u64));
-        Self { claim: ClaimRef { id: message.id.clone(), claim }, from, until_ms }
+        let until_ms = Arc::new(AtomicU64::new((asked.uptime + lease).as_millis() as u64));
+        Self { claim: ClaimRef { id: message.id.clone(), claim }, asked, until_ms }
     }
 
     pub(crate) fn until(&self) -> Duration {
@@ -52,11 +53,26 @@ impl Held {
 /// A try that has come to its end.
 pub(crate) struct Tried<'a> {
     pub(crate) message: Message,
-    /// What came of it.
+    pub(crate) came: Came,
+    /// When the message was claimed for it.
+    pub(crate) claimed_at: Timestamp,
+    pub(crate) alone: Option<SemaphorePermit<'a>>,
+}
+
+/// What came of a try.
+pub(crate) struct Came {
     pub(crate) outcome: Outcome,
+    /// When it was sent, if anything was.
+    pub(crate) sent_at: Option<Timestamp>,
     /// What it said, where that was written for this try.
     pub(crate) written: Option<Content>,
-    pub(crate) alone: Option<SemaphorePermit<'a>>,
+}
+
+impl Came {
+    /// What came of a try that sent nothing.
+    pub(crate) fn of_nothing(outcome: Outcome) -> Self {
+        Self { outcome, sent_at: None, written: None }
+    }
 }
 
 /// How soon a message is due again that could not be carried just now.
@@ -72,22 +88,15 @@ pub(crate) async fn attempt<'a>(
     alone: Option<SemaphorePermit<'a>>,
 ) -> Tried<'a> {
     let span = span::of(&message, &content);
-    let (outcome, written) = outcome(engine, line, &held, &message, &content).instrument(span.clone()).await;
-    span::end(&span, &outcome);
-    Tried { message, outcome, written, alone }
+    let came = come(engine, line, &held, &message, &content).instrument(span.clone()).await;
+    span::end(&span, &came.outcome);
+    Tried { message, came, claimed_at: held.asked.at, alone }
 }
 
-/// What came of a try, and what it said where that was written for it.
-async fn outcome(
-    engine: &Engine,
-    line: &Line,
-    held: &Held,
-    message: &Message,
-    content: &Content,
-) -> (Outcome, Option<Content>) {
+async fn come(engine: &Engine, line: &Line, held: &Held, message: &Message, content: &Content) -> Came {
     let now = engine.clock.now();
     if message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
-        return (nothing_sent(now, "expired"), None);
+        return Came::of_nothing(nothing_sent(now, "expired"));
     }
     let content = with_history(engine, line, message, content).await;
     let content = content.as_ref();
@@ -95,22 +104,24 @@ async fn outcome(
     let destination = line.transport(message.lane).destination(&envelope);
     let passage = match engine.admit(line, message, content, &destination).await {
         Ok(passage) => passage,
-        Err(verdict) => return (verdict, None),
+        Err(verdict) => return Came::of_nothing(verdict),
     };
     let prepared = match engine.prepare(message, content).await {
         Ok(prepared) => prepared,
-        Err(outcome) => return (outcome, None),
+        Err(outcome) => return Came::of_nothing(outcome),
     };
     let Some(prepared) = prepared else {
-        let outcome = carry(engine, line, held, &envelope).await;
-        return (engine.learn(line, &destination, None, passage, outcome).await, None);
+        let (outcome, sent_at) = carry(engine, line, held, &envelope).await;
+        let outcome = engine.learn(line, &destination, None, passage, outcome).await;
+        return Came { outcome, sent_at, written: None };
     };
     let envelope = line.envelope(message, prepared.content.as_ref().unwrap_or(content));
-    let outcome = carry(engine, line, held, &envelope).await;
+    let (outcome, sent_at) = carry(engine, line, held, &envelope).await;
     engine.account(&prepared, &outcome).await;
     let outcome = in_common_codes(outcome);
     let sender = content.attributes.get("sender").map(String::as_str);
-    (engine.learn(line, &destination, sender, passage, outcome).await, prepared.content)
+    let outcome = engine.learn(line, &destination, sender, passage, outcome).await;
+    Came { outcome, sent_at, written: prepared.content }
 }
 
 /// What a message carries; word of a death tells what the dead one has been through.
@@ -142,37 +153,44 @@ fn nothing_sent(until: Timestamp, reason: &str) -> Outcome {
     Outcome::Deferred { until: Until::At(until), reason: reason.into() }
 }
 
-/// The carrying itself, if the claim is surely still ours for as long as it may take.
-async fn carry(engine: &Engine, line: &Line, held: &Held, envelope: &Envelope<'_>) -> Outcome {
+/// The carrying itself, if the claim is surely still ours for as long as it may take; and when it was begun, if it was.
+async fn carry(
+    engine: &Engine,
+    line: &Line,
+    held: &Held,
+    envelope: &Envelope<'_>,
+) -> (Outcome, Option<Timestamp>) {
+    let unsent = |until, reason| (nothing_sent(until, reason), None);
     let within = line.route.send_timeout;
     if line.route.records_start(envelope.message) && !planted::is(Bug::StartNotRecorded) {
         match engine.store.start(held.claim.clone(), engine.clock.now()).await {
             Ok(true) => {}
             // A person cancelled it, or somebody else has it: what is written next will find out which.
-            Ok(false) => return nothing_sent(engine.clock.now(), "the claim is not as it was"),
+            Ok(false) => return unsent(engine.clock.now(), "the claim is not as it was"),
             Err(error) => {
                 engine.observer.store_failed("recording the start of an attempt", &error);
-                return nothing_sent(engine.clock.now().plus(SHORT_WAIT), "the store does not answer");
+                return unsent(engine.clock.now().plus(SHORT_WAIT), "the store does not answer");
             }
         }
     }
     let (now, uptime) = (engine.clock.now(), engine.clock.uptime());
-    if !engine.life.may_start(held.from, held.until(), uptime, within) {
-        return nothing_sent(now.plus(SHORT_WAIT), "the lease had too little left");
+    if !engine.life.may_start(held.asked.uptime, held.until(), uptime, within) {
+        return unsent(now.plus(SHORT_WAIT), "the lease had too little left");
     }
     if envelope.message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
-        return nothing_sent(now, "expired");
+        return unsent(now, "expired");
     }
     engine.observer.carrying(envelope.message, now.since(envelope.message.due_at));
     let carrying =
         AssertUnwindSafe(line.transport(envelope.message.lane).carry(envelope, within)).catch_unwind();
-    tokio::select! {
+    let outcome = tokio::select! {
         biased;
         result = carrying => result.unwrap_or_else(|_| {
             Outcome::Failed(Failure::new("the transport panicked; this is a bug in it").with_code("PANIC"))
         }),
         reason = given_up(engine, held, uptime + within) => Outcome::Lost { reason: reason.into() },
-    }
+    };
+    (outcome, Some(now))
 }
 
 /// Ends at this uptime, or when others may soon take what an instance carries that they no longer hear of. Says why.
@@ -182,7 +200,7 @@ async fn given_up(engine: &Engine, held: &Held, at: Duration) -> &'static str {
         if uptime >= at {
             return "no answer in time";
         }
-        let until = engine.life.carry_until(held.from, at).min(at);
+        let until = engine.life.carry_until(held.asked.uptime, at).min(at);
         if until <= uptime {
             return "the store has not heard of this instance for too long";
         }

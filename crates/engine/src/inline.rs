@@ -13,6 +13,8 @@ use redeliver_core::{Content, Message, MessageId, Outcome, State};
 use tokio::sync::oneshot;
 
 use crate::apply::{Settled, apply};
+use crate::attempt::Came;
+use crate::claim::Asked;
 use crate::engine::{Engine, Line};
 use crate::intake::Accepted;
 use crate::store::StoreError;
@@ -33,8 +35,8 @@ impl Waiter {
 pub(crate) struct Taken {
     pub(crate) message: Message,
     pub(crate) content: Content,
-    /// Uptime when it was claimed.
-    pub(crate) sent_at: Duration,
+    /// When it was claimed.
+    pub(crate) asked: Asked,
 }
 
 /// The messages of a route that callers wait for.
@@ -132,10 +134,11 @@ impl Engine {
     /// be run to its end: dropped halfway, it may leave a message claimed until its lease is over.
     pub async fn accept_now(&self, new: NewMessage) -> Result<(Accepted, Option<Waiter>), StoreError> {
         let Some(line) = self.lines.get(&new.route) else { return Ok((Accepted::NoRoute, None)) };
-        let (now, sent_at) = (self.clock.now(), self.clock.uptime());
+        let asked = Asked::now(self);
+        let now = asked.at;
         let source = new.source;
         let id = self.clock.message_id(now);
-        let row = admit(new, &line.route, id.clone(), self.taker(line, sent_at), now);
+        let row = admit(new, &line.route, id.clone(), self.taker(line, asked.uptime), now);
         let NewRow { message, content: ContentSource::Given(content), .. } = row.clone() else {
             return Err(StoreError::Unfit("a new message has its own content".to_owned()));
         };
@@ -149,7 +152,7 @@ impl Engine {
             line.inline.give_up(&id);
             return accepted.map(|accepted| (accepted, None));
         }
-        let taken = Taken { message, content: Arc::unwrap_or_clone(content), sent_at };
+        let taken = Taken { message, content: Arc::unwrap_or_clone(content), asked };
         if let Err(taken) = line.inline.put(taken) {
             self.give_back(line, &taken.message).await;
         }
@@ -169,7 +172,8 @@ impl Engine {
     pub(crate) async fn give_back(&self, line: &Line, message: &Message) {
         let until = Until::At(self.clock.now());
         let reason: Arc<str> = "the engine was stopping".into();
-        let settled = Settled::new(self, line, message, Outcome::Deferred { until, reason }, None);
+        let came = Came::of_nothing(Outcome::Deferred { until, reason });
+        let settled = Settled::new(self, line, message, came, None);
         apply(self, line, vec![settled]).await;
     }
 }

@@ -17,6 +17,8 @@ use redeliver_core::{
     AttemptId, Change, Content, Event, Failure, Message, MessageId, Name, Outcome, Timestamp,
 };
 
+use crate::attempt::Came;
+use crate::claim::Asked;
 use crate::engine::{Engine, Line};
 use crate::intake::{Accepted, Sink, Told};
 use crate::stop::Stop;
@@ -113,7 +115,7 @@ impl Sender {
         let Some(line) = self.engine.lines.get(&self.route) else { return Ok(Accepted::NoRoute) };
         let content = self.desk.content(&handed.id).await?;
         let is_redelivered = matches!(brought.source, Source::Broker { redelivered: true });
-        let (message, locked_at) = match self.take(&handed, is_redelivered).await? {
+        let (message, asked) = match self.take(&handed, is_redelivered).await? {
             Ok(taken) => taken,
             Err(why) => {
                 tracing::info!(
@@ -122,15 +124,15 @@ impl Sender {
                 return Ok(Accepted::Duplicate(handed.id));
             }
         };
-        let outcome = match content {
-            Ok(content) => self.attempt(line, &message, &content, locked_at).await,
-            Err(outcome) => outcome,
+        let came = match content {
+            Ok(content) => self.attempt(line, &message, &content, asked).await,
+            Err(outcome) => Came::of_nothing(outcome),
         };
-        self.record(line, &message, outcome).await;
+        self.record(line, &message, came, asked.at).await;
         Ok(Accepted::New(handed.id))
     }
 
-    /// The message with the uptime at which its lock began; why not, if there is nothing to do.
+    /// The message with the moment at which its lock began; why not, if there is nothing to do.
     ///
     /// A lock is somebody else's who will see to the message, except where this hand-off came before or the store may
     /// have written a lock of ours without our knowing: its holder may be gone, so its end is waited for.
@@ -138,16 +140,17 @@ impl Sender {
         &self,
         handed: &Handed,
         is_redelivered: bool,
-    ) -> Result<Result<(Message, Duration), &'static str>, StoreError> {
+    ) -> Result<Result<(Message, Asked), &'static str>, StoreError> {
         let mut holder_may_be_gone = is_redelivered;
         let mut wait = RETRY_FIRST;
         loop {
             if self.stop.is_stopped() {
                 return Err(StoreError::Unavailable("stopping".to_owned()));
             }
-            let (locked_at, now) = (self.engine.clock.uptime(), self.engine.clock.now());
+            let asked = Asked::now(&self.engine);
+            let now = asked.at;
             match self.desk.take(handed, now, now.plus(self.pace.lease)).await {
-                Ok(Taken::Ours(message)) => return Ok(Ok((*message, locked_at))),
+                Ok(Taken::Ours(message)) => return Ok(Ok((*message, asked))),
                 Ok(Taken::Idle(why)) => return Ok(Err(why)),
                 Ok(Taken::Locked(_)) if !holder_may_be_gone => return Ok(Err("another sender has it")),
                 Ok(Taken::Locked(until_at)) => {
@@ -173,38 +176,34 @@ impl Sender {
     }
 
     /// One try: the same gates as before any other, then the carrying; the gates hear what came of it.
-    async fn attempt(
-        &self,
-        line: &Line,
-        message: &Message,
-        content: &Content,
-        locked_at: Duration,
-    ) -> Outcome {
+    async fn attempt(&self, line: &Line, message: &Message, content: &Content, asked: Asked) -> Came {
         let envelope = Envelope { message, content, target: None };
         let destination = self.by.destination(&envelope);
         let passage = loop {
             if !self.look_at_gates().await {
                 let until = Until::At(self.engine.clock.now().plus(UNREAD_WAIT));
-                return Outcome::Deferred { until, reason: "the store does not answer".into() };
+                let reason = "the store does not answer".into();
+                return Came::of_nothing(Outcome::Deferred { until, reason });
             }
             match self.engine.admit(line, message, content, &destination).await {
                 Ok(passage) => break passage,
                 // There is room again in a moment, and a table has no place where one waits for that.
                 Err(Outcome::Deferred { until: Until::Opens(key), .. })
-                    if key.is_limit() && self.has_time(locked_at) && !self.stop.is_stopped() =>
+                    if key.is_limit() && self.has_time(asked) && !self.stop.is_stopped() =>
                 {
                     self.pause(RETRY_FIRST).await;
                 }
-                Err(verdict) => return verdict,
+                Err(verdict) => return Came::of_nothing(verdict),
             }
         };
-        let outcome = self.carry(&envelope, locked_at).await;
-        self.engine.learn(line, &destination, None, passage, outcome).await
+        let (outcome, sent_at) = self.carry(&envelope, asked).await;
+        let outcome = self.engine.learn(line, &destination, None, passage, outcome).await;
+        Came { outcome, sent_at, written: None }
     }
 
     /// Whether the lock surely lasts for as long as a carrying may take.
-    fn has_time(&self, locked_at: Duration) -> bool {
-        self.engine.clock.uptime().saturating_sub(locked_at) + self.pace.send_timeout < self.pace.lease
+    fn has_time(&self, asked: Asked) -> bool {
+        self.engine.clock.uptime().saturating_sub(asked.uptime) + self.pace.send_timeout < self.pace.lease
     }
 
     /// Reads the gates, which nobody else keeps here, if that was not done just now. Says whether they are known: whoever has
@@ -226,34 +225,40 @@ impl Sender {
         self.looked_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The carrying itself, if the lock surely lasts for as long as it may take.
-    async fn carry(&self, envelope: &Envelope<'_>, locked_at: Duration) -> Outcome {
+    /// The carrying itself, if the lock surely lasts for as long as it may take; and when it was begun, if it was.
+    async fn carry(&self, envelope: &Envelope<'_>, asked: Asked) -> (Outcome, Option<Timestamp>) {
         let within = self.pace.send_timeout;
         let now = self.engine.clock.now();
-        if !self.has_time(locked_at) {
+        if !self.has_time(asked) {
             let reason = "the lock had too little left".into();
-            return Outcome::Deferred { until: Until::At(now), reason };
+            return (Outcome::Deferred { until: Until::At(now), reason }, None);
         }
         self.engine.observer.carrying(envelope.message, now.since(envelope.message.due_at.min(now)));
         let carrying = AssertUnwindSafe(self.by.carry(envelope, within)).catch_unwind();
-        tokio::select! {
+        let outcome = tokio::select! {
             biased;
             result = carrying => result.unwrap_or_else(|_| {
                 Outcome::Failed(Failure::new("the transport panicked; this is a bug in it").with_code("PANIC"))
             }),
             () = self.engine.clock.sleep(within) => Outcome::Lost { reason: "no answer in time".into() },
-        }
+        };
+        (outcome, Some(now))
     }
 
     /// Writes what came of a carrying until the store has answered for it.
-    async fn record(&self, line: &Line, message: &Message, outcome: Outcome) {
+    async fn record(&self, line: &Line, message: &Message, came: Came, locked_at: Timestamp) {
+        let Came { mut outcome, sent_at, .. } = came;
         // Without a name it counts while the message is handed off, which this one is.
         let change_for =
             |outcome: &Outcome| match report(message, None, outcome, &line.route, self.engine.clock.now()) {
-                Reported::Applies(change) => Some(change),
+                Reported::Applies(mut change) => {
+                    if let Some(record) = &mut change.attempt {
+                        (record.claimed_at, record.sent_at) = (Some(locked_at), sent_at);
+                    }
+                    Some(change)
+                }
                 Reported::Ignored(_) => None,
             };
-        let mut outcome = outcome;
         let Some(mut change) = change_for(&outcome) else { return };
         let mut wait = RETRY_FIRST;
         let answer = loop {

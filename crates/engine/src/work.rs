@@ -13,7 +13,7 @@ use tokio::sync::SemaphorePermit;
 
 use crate::apply::{Done, Settled, apply};
 use crate::attempt::{Held, Tried, attempt};
-use crate::claim::{Claimed, claim};
+use crate::claim::{Asked, Claimed, claim};
 use crate::engine::{Engine, Line};
 use crate::inline::Taken;
 use crate::stop::Stop;
@@ -168,19 +168,19 @@ impl<'a> Work<'a> {
         self.line.inline.take().into_iter().for_each(|taken| self.try_inline(taken));
     }
 
-    fn try_inline(&mut self, Taken { message, content, sent_at }: Taken) {
+    fn try_inline(&mut self, Taken { message, content, asked }: Taken) {
         self.permits.take(message.lane, 1);
-        self.try_claimed(message, content, sent_at, None);
+        self.try_claimed(message, content, asked, None);
     }
 
     fn try_claimed(
         &mut self,
         message: Message,
         content: Content,
-        sent_at: Duration,
+        asked: Asked,
         alone: Option<SemaphorePermit<'a>>,
     ) {
-        let held = Held::new(&message, sent_at, sent_at + self.line.route.lease);
+        let held = Held::new(&message, asked, self.line.route.lease);
         self.line.held().insert(message.id.clone(), held.clone());
         self.trying.push(attempt(self.engine, self.line, held, message, content, alone).boxed());
     }
@@ -199,7 +199,7 @@ impl<'a> Work<'a> {
     }
 
     fn on_claimed(&mut self, claimed: Claimed<'a>) {
-        let Claimed { lane, kind, limit, sent_at, result, alone } = claimed;
+        let Claimed { lane, kind, limit, asked, result, alone } = claimed;
         let (l, k) = (lane as usize, kind as usize);
         let now = self.engine.clock.now();
         self.claims[l][k] -= 1;
@@ -222,7 +222,7 @@ impl<'a> Work<'a> {
             let is_over = matches!(&message.state, State::Claimed(lease) if lease.until_at <= now);
             match is_over {
                 true => self.permits.give_back(lane, 1),
-                false => self.try_claimed(message, content, sent_at, alone.take()),
+                false => self.try_claimed(message, content, asked, alone.take()),
             }
         }
     }
@@ -236,9 +236,9 @@ impl<'a> Work<'a> {
     }
 
     fn settle(&mut self, tried: Tried<'a>) {
-        let Tried { message, outcome, written, alone } = tried;
+        let Tried { message, came, claimed_at, alone } = tried;
         self.alone.extend(alone);
-        self.settled.push(Settled::new(self.engine, self.line, &message, outcome, written));
+        self.settled.push(Settled::new(self.engine, self.line, &message, came, Some(claimed_at)));
     }
 
     fn start_applying(&mut self) {

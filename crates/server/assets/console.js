@@ -34,13 +34,13 @@ function clock(at, now) {
   return isToday ? hour.format(at) : full.format(at);
 }
 
-const shown = { clock, distance, hour: (at) => short.format(at) };
+const shown = { clock, distance, hour: (at) => short.format(at), said: (at, now, text) => text };
 function showTimes() {
   const now = new Date(Date.now() + skew);
   for (const time of document.querySelectorAll("time[data-show]")) {
     const at = new Date(time.dateTime);
     if (Number.isNaN(at.getTime())) continue;
-    const text = shown[time.dataset.show](at, now);
+    const text = shown[time.dataset.show](at, now, time.textContent);
     if (time.textContent !== text) time.textContent = text;
     time.title = `${exact.format(at)} · ${time.dateTime}`;
   }

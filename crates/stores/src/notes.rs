@@ -38,6 +38,12 @@ pub struct Noted {
     verdict: String,
     at_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    due_at_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    claimed_at_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sent_at_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     instance: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
@@ -54,6 +60,9 @@ impl Note {
             attempt: record.attempt,
             verdict: record.verdict.name().to_owned(),
             at_ms: record.at.as_ms(),
+            due_at_ms: record.due_at.map(Timestamp::as_ms),
+            claimed_at_ms: record.claimed_at.map(Timestamp::as_ms),
+            sent_at_ms: record.sent_at.map(Timestamp::as_ms),
             instance: record.instance.map(|instance| instance.0),
             failure: record.failure.clone(),
         };
@@ -75,6 +84,9 @@ impl Note {
                 .find(|verdict| verdict.name() == noted.verdict)
                 .unwrap_or(Verdict::Late),
             at: Timestamp::from_ms(noted.at_ms),
+            due_at: noted.due_at_ms.map(Timestamp::from_ms),
+            claimed_at: noted.claimed_at_ms.map(Timestamp::from_ms),
+            sent_at: noted.sent_at_ms.map(Timestamp::from_ms),
             instance: noted.instance.map(InstanceId),
             failure: noted.failure.clone(),
         };
@@ -106,5 +118,27 @@ impl Notes for MemoryNotes {
     async fn keep(&self, notes: Vec<(String, Note)>, _: Vec<Audit>) -> Result<(), StoreError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(notes);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_from_before_tries_had_their_times_is_read() {
+        let written =
+            r#"{"generation":1,"history":[{"generation":0,"attempt":2,"verdict":"failed","at_ms":9}]}"#;
+        let note: Note = serde_json::from_str(written).unwrap();
+        let records = note.records();
+        let [record] = &records[..] else { panic!("one try: {records:?}") };
+        assert_eq!((record.attempt, record.at), (2, Timestamp::from_ms(9)));
+        assert_eq!((record.due_at, record.claimed_at, record.sent_at), (None, None, None));
+        let mut again = Note { history: Vec::new(), ..note.clone() };
+        again.add(record);
+        assert_eq!(
+            serde_json::to_value(again).unwrap()["history"],
+            serde_json::from_str::<serde_json::Value>(written).unwrap()["history"]
+        );
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use redeliver_core::Timestamp;
+use redeliver_core::time::show_span;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -62,7 +63,16 @@ struct Attempt {
     generation: u32,
     outcome: String,
     at: Timestamp,
+    due_at: Option<Timestamp>,
+    claimed_at: Option<Timestamp>,
+    sent_at: Option<Timestamp>,
     error: Option<Failure>,
+}
+
+impl Attempt {
+    fn course(&self) -> [Option<Timestamp>; 3] {
+        [self.due_at, self.claimed_at, self.sent_at]
+    }
 }
 
 /// What was corrected.
@@ -142,11 +152,31 @@ fn history(attempts: &[Attempt], times: Times) -> String {
         true => format!("{}.{}", attempt.generation, attempt.attempt),
         false => attempt.attempt.to_string(),
     };
+    // Tries of long ago have none of these times.
+    let has_course = attempts.iter().any(|attempt| attempt.course() != [None; 3]);
     let row = |attempt: &Attempt| {
         let error = attempt.error.as_ref().map(Failure::show).unwrap_or_default();
-        vec![number(attempt), attempt.outcome.clone(), times.show(attempt.at), cut(&error, ERROR_LEN_MAX)]
+        let mut row = vec![number(attempt), attempt.outcome.clone()];
+        row.extend(has_course.then(|| course(attempt, times)).into_iter().flatten());
+        row.extend([times.show(attempt.at), cut(&error, ERROR_LEN_MAX)]);
+        row
     };
-    show::table(&["try", "outcome", "when", "error"], &[0], attempts.iter().map(row).collect())
+    let mut header = vec!["try", "outcome"];
+    header.extend(has_course.then_some(["due", "claimed", "sent"]).into_iter().flatten());
+    header.extend(["when", "error"]);
+    show::table(&header, &[0], attempts.iter().map(row).collect())
+}
+
+/// When a try was due, and how long after that it was claimed, and sent.
+fn course(attempt: &Attempt, times: Times) -> [String; 3] {
+    let mut before = None;
+    attempt.course().map(|at| {
+        let Some(at) = at else { return String::new() };
+        match (before.replace(at), times) {
+            (Some(before), Times::From(_)) if before <= at => format!("+{}", show_span(at.since(before))),
+            _ => times.show(at),
+        }
+    })
 }
 
 fn explanation(why: &Explanation, times: Times) -> anyhow::Result<String> {
@@ -171,4 +201,46 @@ fn explanation(why: &Explanation, times: Times) -> anyhow::Result<String> {
         text.push_str(&format!("\n{}", show::table(&["gate", "", "since", "until", "reason"], &[], rows)));
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUE_MS: i64 = 1_796_115_600_000;
+
+    fn told(times: Times, tries: Value) -> Vec<Vec<String>> {
+        let tries: Vec<Attempt> = Deserialize::deserialize(tries).unwrap();
+        let lines = history(&tries, times);
+        let words = |line: &str| {
+            line.split("  ").map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+        };
+        lines.lines().map(words).collect()
+    }
+
+    #[test]
+    fn a_try_is_shown_with_when_it_was_due_and_how_long_after_that_it_was_claimed_and_sent() {
+        let tries = || {
+            serde_json::json!([{
+                "attempt": 1, "generation": 0, "outcome": "failed", "error": { "text": "later" },
+                "due_at": "2026-12-01T09:00:00.000Z", "claimed_at": "2026-12-01T09:00:00.040Z",
+                "sent_at": "2026-12-01T09:00:00.043Z", "at": "2026-12-01T09:00:01.200Z",
+            }])
+        };
+        let near = told(Times::From(Timestamp::from_ms(DUE_MS + 60_000)), tries());
+        assert_eq!(near[0], ["try", "outcome", "due", "claimed", "sent", "when", "error"]);
+        assert_eq!(near[1], ["1", "failed", "1m ago", "+40ms", "+3ms", "58s ago", "later"]);
+        let exact = told(Times::Exact, tries());
+        assert_eq!(
+            exact[1][3..6],
+            ["2026-12-01T09:00:00.040Z", "2026-12-01T09:00:00.043Z", "2026-12-01T09:00:01.200Z"]
+        );
+    }
+
+    #[test]
+    fn a_try_of_which_only_the_end_is_known_is_shown_by_that() {
+        let tries = serde_json::json!([{ "attempt": 2, "generation": 1, "outcome": "lost", "at": "2026-12-01T09:00:00Z" }]);
+        let lines = told(Times::From(Timestamp::from_ms(DUE_MS)), tries);
+        assert_eq!(lines, [vec!["try", "outcome", "when", "error"], vec!["1.2", "lost", "now"]]);
+    }
 }

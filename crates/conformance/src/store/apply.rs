@@ -18,10 +18,12 @@ use crate::make::*;
 /// The message stands as the change says, and the try is in its history.
 pub async fn a_result_is_written_whole(store: &dyn Store) {
     let claimed = keep_claimed(store, 1).await;
-    let change = result(&claimed, &try_later(), 1);
+    let mut change = result(&claimed, &try_later(), 4);
+    let record = change.attempt.as_mut().expect("a failed try is recorded");
+    (record.claimed_at, record.sent_at) = (Some(at(2)), Some(at(3)));
     assert_eq!(apply_one(store, change.clone()).await, Applied::Applied);
     assert_eq!(now_of(store, &id(1)).await, change.message);
-    assert_eq!(store.attempts(id(1)).await.unwrap(), [change.attempt.expect("a failed try is recorded")]);
+    assert_eq!(store.attempts(id(1)).await.unwrap(), [change.attempt.expect("it was there")]);
 }
 
 /// A message that waits again is due at its new time and not before.

@@ -30,7 +30,7 @@ pub async fn history_is_told_oldest_first(store: &dyn Store) {
     assert_eq!(told, (1..=12).collect::<Vec<u32>>());
 }
 
-/// Every verdict, with or without who and why.
+/// Every verdict, with or without who and why, and with each of its times or without.
 pub async fn history_comes_back_whole(store: &dyn Store) {
     keep(store, row(message(1))).await;
     let mut records: Vec<AttemptRecord> = Verdict::ALL
@@ -38,7 +38,10 @@ pub async fn history_comes_back_whole(store: &dyn Store) {
         .zip(1..)
         .map(|(verdict, n)| AttemptRecord { verdict, generation: n, ..failed_record(n, i64::from(n)) })
         .collect();
-    records.push(AttemptRecord { instance: None, failure: None, ..failed_record(9, 9) });
+    let bare = AttemptRecord { instance: None, failure: None, ..failed_record(9, 9) };
+    records.push(bare.clone());
+    records.push(AttemptRecord { due_at: None, claimed_at: None, ..failed_record(10, 10) });
+    records.push(AttemptRecord { due_at: None, claimed_at: None, sent_at: None, ..bare });
     for record in &records {
         store.note(id(1), record.clone()).await.unwrap();
     }

@@ -39,6 +39,7 @@ mod routes;
 mod standing;
 mod tally;
 mod throttle;
+mod timeline;
 
 use std::sync::Arc;
 

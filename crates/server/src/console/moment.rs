@@ -40,6 +40,16 @@ impl Moment {
         Self { text: distance(at, now), show: "distance", ..Self::empty(at) }
     }
 
+    /// How long after another time it was.
+    pub(super) fn after(at: Timestamp, before: Timestamp) -> Self {
+        match at.since(before) {
+            // The clock was set back in between.
+            _ if at < before => Self::clock(at),
+            span if span.is_zero() => Self { text: "at once".to_owned(), show: "said", ..Self::empty(at) },
+            span => Self { text: format!("{} later", tell_span(span)), show: "said", ..Self::empty(at) },
+        }
+    }
+
     fn empty(at: Timestamp) -> Self {
         Self {
             at: at.to_string(),
@@ -113,6 +123,19 @@ mod tests {
         check(5_400, "in 1 h 30 min");
         check(-7_200, "2 h ago");
         check(3 * 86_400, "in 3 days");
+    }
+
+    #[test]
+    fn how_long_after_another_time_something_was_is_told_as_finely_as_it_matters() {
+        let before = Timestamp::from_ms(1_796_115_600_000);
+        let check = |ms: i64, said: &str| {
+            assert_eq!(Moment::after(Timestamp::from_ms(before.as_ms() + ms), before).text, said);
+        };
+        check(0, "at once");
+        check(40, "40 ms later");
+        check(1_240, "1.2 s later");
+        check(5_400_000, "1 h 30 min later");
+        check(-1_000, "2026-12-01 08:59:59 UTC");
     }
 
     #[test]

@@ -17,6 +17,9 @@ async fn a_dead_message_is_looked_into_put_away_brought_back_and_started_over() 
     let history = rig.get(&format!("/v1/messages/{id}/attempts")).await.json();
     assert_eq!(history["items"][0]["outcome"], "refused");
     assert_eq!(history["items"][0]["attempt_id"], format!("{id}.0.1"));
+    let course =
+        ["due_at", "claimed_at", "sent_at", "at"].map(|name| history["items"][0][name].as_str().unwrap());
+    assert!(course.is_sorted() && dead["due_at"] == course[0], "{history}");
     let why = rig.get(&format!("/v1/messages/{id}/explain")).await.json();
     assert!(why["sentence"].as_str().unwrap().contains("given up"), "{why}");
     let act = async |action: &str| rig.post(&format!("/v1/messages/{id}/{action}"), "").await;

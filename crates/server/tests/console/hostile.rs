@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redeliver_core::accept::NewMessage;
+use redeliver_core::attempt::{AttemptRecord, Verdict};
 use redeliver_core::bulk::{Bulk, Pace, Standing, Total, Which};
+use redeliver_core::campaign::{CampaignState, Ledger, MailOf};
 use redeliver_core::change::Audit;
 use redeliver_core::edit::{Difference, EditRecord};
 use redeliver_core::email::{Attachment, Email, Ics, Mailbox};
 use redeliver_core::gate::Scope;
+use redeliver_core::message::{Fate, RecipientVerdict};
 use redeliver_core::operate::{Action, operate};
 use redeliver_core::{Change, Content, Failure, Message, MessageId, State, Timestamp};
 use redeliver_engine::access::Role;
-use redeliver_engine::store::{Applied, Store};
-use serde_json::json;
+use redeliver_engine::campaigns::{CampaignRecord, Campaigns};
+use redeliver_engine::store::{About, Applied, Store};
+use serde_json::{Value, json};
 
 use crate::html::shape;
 use crate::reader::Reader;
@@ -113,6 +117,93 @@ pub async fn ended_saying(stage: &Stage, text: &str, wait: impl Fn()) -> [Messag
     ids.try_into().unwrap()
 }
 
+/// A mail that such things came of: a try by an instance of such a name, and a verdict on each of its recipients.
+pub async fn tried_saying(stage: &Stage, text: &str) -> MessageId {
+    let engine = &stage.engine;
+    let (instance, now) = (engine.instance(), engine.clock().now());
+    engine.beat().await.unwrap();
+    let about = About { name: text.into(), version: text.into(), started_at: now };
+    stage.store.introduce(instance, about).await.unwrap();
+    let id = stage.accept(NewMessage { key: None, ..mail_saying(text) }).await;
+    let before = stage.get(&id).await;
+    let failure = || Failure::new(text).with_code(text);
+    let fates = [Fate::Delivered, Fate::Failed(failure()), Fate::Refused(failure())];
+    let verdicts = fates.into_iter().zip(0..).map(|(fate, index)| RecipientVerdict { index, fate });
+    let route = engine.route("email").unwrap();
+    let change = operate(&before, Action::Retry, &"stage".into(), route, now).unwrap();
+    let record = AttemptRecord {
+        generation: 0,
+        attempt: 1,
+        verdict: Verdict::Partial,
+        at: now,
+        due_at: Some(now),
+        claimed_at: Some(now),
+        sent_at: Some(now),
+        instance: Some(instance),
+        failure: Some(failure()),
+    };
+    let message = Message { recipients: verdicts.collect(), fence: change.message.fence, ..before };
+    let change = Change { message, attempt: Some(record), ..change };
+    assert_eq!(stage.store.apply(vec![change]).await.unwrap(), [Applied::Applied]);
+    id
+}
+
+/// A campaign of such a name with settings, and templates that say what is known of a prospect.
+async fn campaign_with(stage: &Stage, id: &str, text: &str, settings: Value) {
+    let step = json!({ "order": 1, "subject": "{{ title }}", "text": "{{ first_name }}", "html": "<p>{{ first_name }}</p>" });
+    let definition = json!({ "name": text, "sequence_id": id, "route": "email", "from": "ada@example.org",
+        "steps": [step], "settings": settings });
+    let at = stage.engine.clock().now();
+    let record = CampaignRecord {
+        id: id.into(),
+        workspace: text.into(),
+        definition: serde_json::from_value(definition).unwrap(),
+        state: CampaignState::Draft,
+        ledger: Ledger::default(),
+        prospects: 0,
+        scheduled: 0,
+        last_at: None,
+        created_at: at,
+    };
+    let audit = Audit { actor: "stage".into(), action: "create", subject: id.into(), at, detail: None };
+    assert!(stage.store.add_campaign(record, audit).await.unwrap());
+}
+
+/// Mails of a campaign that are yet to be written, to prospects of whom such things are known: one that can be, and one that
+/// has no address.
+pub async fn drafts_saying(stage: &Stage, campaign: &str, text: &str, wait: impl Fn()) -> [MessageId; 2] {
+    campaign_with(stage, campaign, text, json!({})).await;
+    let title: String = text.chars().filter(|c| c.is_ascii_graphic()).collect();
+    let known =
+        |id: &str, email: &str| json!({ "id": id, "email": email, "first_name": text, "title": title });
+    let prospects = [known("p-1", "p@example.org"), known("p-2", text)];
+    let prospects = prospects.into_iter().map(|prospect| serde_json::from_value(prospect).unwrap());
+    stage.store.enrol(campaign, prospects.collect()).await.unwrap();
+    let mut ids = Vec::new();
+    for prospect in ["p-1", "p-2"] {
+        wait();
+        let of = MailOf {
+            campaign: campaign.to_owned(),
+            prospect: prospect.to_owned(),
+            step: 1,
+            sender: text.to_owned(),
+        };
+        let new = NewMessage { workspace: text.into(), ..NewMessage::new("email", of.to_content()) };
+        ids.push(stage.accept(new).await);
+    }
+    ids.try_into().unwrap()
+}
+
+/// The shape of the page of a campaign with such settings.
+async fn settings_shape(stage: &Stage, reader: &mut Reader, text: &str) -> Vec<String> {
+    let settings = json!({ "days": [text], "start": text, "end": text, "zone": text, "holidays": [text], "blackouts": [text],
+        "quota_period": text, "urgent_share": text, "spacing": [text, text] });
+    campaign_with(stage, "odd", text, settings).await;
+    let page = reader.get("/admin/campaigns/odd").await;
+    assert!(!text.contains('<') || !page.says(text), "it repeats {text} as it is");
+    shape(&page.body)
+}
+
 /// Something done to many messages by somebody with such a name.
 pub fn hostile_bulk(text: &str) -> Bulk {
     let which = Which { error: Some(text.to_owned()), workspace: Some(text.into()), ..Which::default() };
@@ -144,6 +235,9 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
     let key = stage.key(text, Role::Admin, Some(text)).await;
     let paged = stage.accept(payload_saying(text)).await;
     let [delivered, cancelled] = ended_saying(&stage, text, wait).await;
+    wait();
+    let tried = tried_saying(&stage, text).await;
+    let [draft, nowhere] = drafts_saying(&stage, "drafts", text, wait).await;
     let bulk = hostile_bulk(text);
     assert!(stage.store.put_bulk(bulk.clone(), None).await.unwrap());
     wait();
@@ -171,6 +265,9 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
         &format!("/admin/messages/{paged}"),
         &format!("/admin/messages/{delivered}"),
         &format!("/admin/messages/{cancelled}"),
+        &format!("/admin/messages/{tried}"),
+        &format!("/admin/messages/{draft}"),
+        &format!("/admin/messages/{nowhere}"),
         &format!("/admin/messages?since=24h&before=0s&fingerprint={asked}"),
     ] {
         let page = reader.get(path).await;
@@ -178,6 +275,14 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
         shapes.push(shape(&page.body));
     }
     shapes.extend(corrected_shapes(&stage, &mut reader, &id, text).await);
+    shapes.push(settings_shape(&stage, &mut reader, text).await);
+    // Only whoever sees all workspaces is told what instances are called.
+    let mut all = stage.reader(Role::Operator, None).await;
+    for path in ["/admin", &format!("/admin/messages/{tried}")] {
+        let page = all.get(path).await;
+        assert!(!text.contains('<') || !page.says(text), "{path} repeats {text} as it is");
+        shapes.push(shape(&page.body));
+    }
     shapes
 }
 

@@ -15,7 +15,9 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::browser::Visit;
-use crate::hostile::{NASTY, ended_saying, hostile_bulk, id_of, mail_saying, payload_saying};
+use crate::hostile::{
+    NASTY, drafts_saying, ended_saying, hostile_bulk, id_of, mail_saying, payload_saying, tried_saying,
+};
 use crate::stage::Stage;
 
 /// Pages about everything.
@@ -53,7 +55,9 @@ fn hostile_words_run_nowhere_in_a_browser() {
             stage.campaign("default", nasty, nasty, &prospects).await;
             let [delivered, cancelled] = ended_saying(&stage, nasty, || {}).await;
             let paged = stage.accept(payload_saying(nasty)).await;
-            [stage.accept(mail_saying(nasty)).await, paged, delivered, cancelled]
+            let tried = tried_saying(&stage, nasty).await;
+            let [draft, nowhere] = drafts_saying(&stage, &format!("drafts-{number}"), nasty, || {}).await;
+            [stage.accept(mail_saying(nasty)).await, paged, delivered, cancelled, tried, draft, nowhere]
         });
         let messages = ids.iter().map(|id| format!("/admin/messages/{id}"));
         let others = [format!("/admin/bulk/nasty-{number}"), format!("/admin/campaigns/of-{}", number + 1)];

@@ -9,6 +9,7 @@ mod hostile;
 mod hostile_in_browser;
 mod html;
 mod login;
+mod message;
 mod pages;
 mod queue;
 mod reader;

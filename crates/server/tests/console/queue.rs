@@ -188,6 +188,7 @@ async fn a_mails_page_says_what_was_tried_and_why_it_was_given_up() {
         "{}",
         page.body
     );
+    assert!(page.says("<span class=\"course\">due <time") && page.says(", sent <time"), "{}", page.body);
     assert!(page.says("text of 26 bytes") && page.says("Your booking is confirmed"));
     assert!(page.says(">Retry now</button>") && page.says(">Dismiss it</button>"));
 }

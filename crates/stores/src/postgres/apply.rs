@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::edit::EditRecord;
-use redeliver_core::{Change, Content, Message, MessageId, State};
+use redeliver_core::{Change, Content, Message, MessageId, State, Timestamp};
 use redeliver_engine::store::Applied;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
@@ -229,6 +229,12 @@ async fn write_attempts(db: &Client, attempts: &[(Uuid, &AttemptRecord)]) -> Res
     let failures: Vec<Option<String>> = records()
         .map(|record| Ok(record.failure.as_ref().map(failure_to_text).transpose()?))
         .collect::<Result<_, Fault>>()?;
+    let of = |time: fn(&AttemptRecord) -> Option<Timestamp>| -> Vec<Option<i64>> {
+        records().map(|record| time(record).map(Timestamp::as_ms)).collect()
+    };
+    let due = of(|record| record.due_at);
+    let claimed = of(|record| record.claimed_at);
+    let sent = of(|record| record.sent_at);
     let params = [
         (&ids as _, Type::UUID_ARRAY),
         (&generations as _, Type::INT4_ARRAY),
@@ -237,6 +243,9 @@ async fn write_attempts(db: &Client, attempts: &[(Uuid, &AttemptRecord)]) -> Res
         (&times as _, Type::INT8_ARRAY),
         (&instances as _, Type::INT8_ARRAY),
         (&failures as _, Type::TEXT_ARRAY),
+        (&due as _, Type::INT8_ARRAY),
+        (&claimed as _, Type::INT8_ARRAY),
+        (&sent as _, Type::INT8_ARRAY),
     ];
     db.execute_typed(include_str!("sql/insert_attempts.sql"), &params).await?;
     Ok(())
@@ -252,6 +261,9 @@ pub(super) async fn note(db: &Client, id: &MessageId, record: &AttemptRecord) ->
         (&record.at.as_ms() as _, Type::INT8),
         (&record.instance.map(|instance| instance.0 as i64) as _, Type::INT8),
         (&record.failure.as_ref().map(failure_to_text).transpose()? as _, Type::TEXT),
+        (&record.due_at.map(Timestamp::as_ms) as _, Type::INT8),
+        (&record.claimed_at.map(Timestamp::as_ms) as _, Type::INT8),
+        (&record.sent_at.map(Timestamp::as_ms) as _, Type::INT8),
     ];
     db.execute_typed(include_str!("sql/note.sql"), &params).await?;
     Ok(())

@@ -143,7 +143,7 @@ fn types_of(sql: &str, count: usize) -> Vec<&'static str> {
     } else if sql.contains("said (key, workspace)") {
         "text text".split(' ').collect()
     } else if sql.contains("redeliver_attempts (") && sql.contains("unnest") {
-        "uuid int4 int4 int2 int8 int8 text".split(' ').collect()
+        "uuid int4 int4 int2 int8 int8 text int8 int8 int8".split(' ').collect()
     } else if sql.contains("redeliver_edits (") {
         "uuid text int8 int4 text".split(' ').collect()
     } else if sql.contains("redeliver_audit (") {

@@ -121,6 +121,9 @@ pub(super) fn attempt(row: &Row) -> Result<AttemptRecord, Fault> {
         at: time(row, 3)?,
         instance: get::<Option<i64>>(row, 4)?.map(|instance| InstanceId(instance as u64)),
         failure: get::<Option<&str>>(row, 5)?.map(failure_from_text).transpose()?,
+        due_at: time_if_any(row, 6)?,
+        claimed_at: time_if_any(row, 7)?,
+        sent_at: time_if_any(row, 8)?,
     })
 }
 

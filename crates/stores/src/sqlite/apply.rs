@@ -4,7 +4,7 @@ use redeliver_core::attempt::AttemptRecord;
 use redeliver_core::change::Audit;
 use redeliver_core::edit::EditRecord;
 use redeliver_core::planted::{self, Bug};
-use redeliver_core::{Change, MessageId, State};
+use redeliver_core::{Change, MessageId, State, Timestamp};
 use redeliver_engine::store::Applied;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
@@ -124,7 +124,10 @@ fn write_attempt(db: &Connection, sql: &str, id: &[u8; 16], record: &AttemptReco
         record.verdict as u8,
         record.at.as_ms(),
         record.instance.map(|instance| instance.0 as i64),
-        record.failure.as_ref().map(failure_to_text).transpose()?
+        record.failure.as_ref().map(failure_to_text).transpose()?,
+        record.due_at.map(Timestamp::as_ms),
+        record.claimed_at.map(Timestamp::as_ms),
+        record.sent_at.map(Timestamp::as_ms)
     ])?;
     Ok(())
 }

@@ -192,6 +192,9 @@ pub(super) fn attempt(row: &Row<'_>) -> Result<AttemptRecord, Fault> {
         at: time(row, 3)?,
         instance: row.get::<_, Option<i64>>(4)?.map(|instance| InstanceId(instance as u64)),
         failure: str_if_any(row, 5)?.map(failure_from_text).transpose()?,
+        due_at: time_if_any(row, 6)?,
+        claimed_at: time_if_any(row, 7)?,
+        sent_at: time_if_any(row, 8)?,
     })
 }
 

@@ -35,6 +35,9 @@ impl TableStore {
             attempt,
             verdict: Verdict::Lost,
             at: now,
+            due_at: None,
+            claimed_at: None,
+            sent_at: None,
             instance: None,
             failure: Some(Failure::new("the sender vanished while it had the mail")),
         });

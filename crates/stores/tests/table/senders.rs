@@ -280,6 +280,15 @@ mod stories {
             assert_eq!(answers, [Accepted::New(row_id(ONE))]);
             assert_eq!(row(rig), wanted);
         }
+        let kept = rig.store().attempts(row_id(ONE)).await.unwrap();
+        assert!(!kept.is_empty());
+        for record in kept {
+            assert_eq!(
+                (record.claimed_at, record.sent_at),
+                (Some(at(10)), Some(at(10))),
+                "as its sender did"
+            );
+        }
         let letters = rig.store().counts(at(100)).await.unwrap();
         assert!(letters.iter().any(|count| &*count.route == "dead-letters"), "{letters:?}");
     }

@@ -84,6 +84,15 @@ pub struct AttemptView {
     /// When that was known.
     #[schema(format = DateTime)]
     pub at: String,
+    /// When the message was due for it, if that is known.
+    #[schema(format = DateTime)]
+    pub due_at: Option<String>,
+    /// When it was claimed for it, if that is known.
+    #[schema(format = DateTime)]
+    pub claimed_at: Option<String>,
+    /// When it was sent; null if nothing was, or nobody knows.
+    #[schema(format = DateTime)]
+    pub sent_at: Option<String>,
     /// Which instance tried.
     pub instance: Option<String>,
     /// What went wrong.
@@ -114,6 +123,9 @@ fn attempt(id: &MessageId, record: AttemptRecord) -> AttemptView {
         attempt,
         outcome: record.verdict.name(),
         at: record.at.to_string(),
+        due_at: record.due_at.map(|at| at.to_string()),
+        claimed_at: record.claimed_at.map(|at| at.to_string()),
+        sent_at: record.sent_at.map(|at| at.to_string()),
         instance: record.instance.map(|instance| instance.to_string()),
         error: record.failure.as_ref().map(ErrorView::of),
     }

@@ -1,3 +1,5 @@
-INSERT INTO redeliver.redeliver_attempts (message_id, generation, attempt, verdict, at, instance, failure)
-SELECT $1, $2, $3, $4, $5, $6, $7
+INSERT INTO redeliver.redeliver_attempts (
+    message_id, generation, attempt, verdict, at, instance, failure, due_at, claimed_at, sent_at
+)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
 WHERE EXISTS (SELECT 1 FROM redeliver.redeliver_messages WHERE id = $1)
