@@ -11,6 +11,7 @@ mod logging;
 mod name;
 mod reach;
 mod signals;
+mod threads;
 mod traces;
 mod wire;
 

@@ -25,6 +25,7 @@ use crate::exit::{FAILED, Told};
 use crate::http::Http;
 use crate::logging;
 use crate::signals::Signals;
+use crate::threads;
 use crate::traces::{self, Traces};
 use crate::wire::{Sending, intakes, wire_senders, wire_with_access};
 
@@ -35,8 +36,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let loaded = load_config(&args.config)?;
     let (spans, traces) = traces::open(&loaded.config.telemetry)?.unzip();
     logging::set_up(&loaded.config.log, spans);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let runtime = threads::runtime(&loaded.config.store.url)?;
     let ended = runtime.block_on(async {
         // Before anything that the spans' own metric could be missed in.
         let metrics = Metrics::install();

@@ -20,15 +20,13 @@ use redeliver_stores::postgres::bare::Bare;
 
 use crate::args::BenchArgs;
 use crate::config::StoreUrl;
+use crate::threads;
 use report::Report;
 use rig::Place;
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime for the benchmark")?;
-    runtime.block_on(async {
+    // As `serve` has it.
+    threads::runtime(&args.store)?.block_on(async {
         let place = place(args).await?;
         let mut report = Report::new(args.json);
         let result = jobs::run(args, &place, &mut report).await;

@@ -25,6 +25,7 @@ use crate::drive::drive;
 use crate::exit::Usage;
 use crate::logging::wants_colour;
 use crate::signals::Signals;
+use crate::threads;
 use crate::wire::wire;
 
 const CONFIG: &str = include_str!("demo.toml");
@@ -54,8 +55,7 @@ pub(super) fn run(args: DemoArgs) -> anyhow::Result<()> {
         StoreUrl::Memory => {}
     }
     let config = config(url)?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let runtime = threads::runtime(&config.store.url)?;
     let ended = runtime.block_on(play(&config, kept))?;
     print(&summary(&ended))?;
     print(LESSON)?;
