@@ -94,6 +94,8 @@ macro_rules! campaign_tests {
                 those_who_enrol_at_once_get_positions_without_gaps
                 a_prospect_is_corrected_in_its_place
                 a_prospect_is_stopped_once
+                a_prospect_is_paused_until_they_are_resumed
+                whoever_was_stopped_is_neither_paused_nor_resumed
                 a_dossier_has_what_is_needed_and_nothing_is_none
             }
             plans {

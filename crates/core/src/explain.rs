@@ -187,6 +187,8 @@ fn ends_at(record: &GateRecord) -> Option<Timestamp> {
 /// What a closed gate means for whoever waits before it, and who opens it when.
 fn words(record: &GateRecord) -> String {
     let (_, scope, name) = record.key.parts();
+    // A prospect is called by their own id: their mail says which campaign it is of.
+    let name = if record.key.is_prospect() { name.split_once(':').map_or(name, |(_, id)| id) } else { name };
     let (what, since, reason) = (format!("{scope} {name}"), record.since, &record.reason);
     match &record.closed {
         Closed::Paused => {

@@ -58,6 +58,13 @@ pub trait Campaigns: Send + Sync + 'static {
         audit: Audit,
     ) -> Result<bool, StoreError>;
 
+    /// Pauses one prospect as of the deed; `false`, and nothing written, if there is none, or they are paused or stopped.
+    async fn pause_prospect(&self, campaign: &str, prospect: &str, audit: Audit) -> Result<bool, StoreError>;
+
+    /// Lets one prospect go on, with the deed; `false`, and nothing written, if there is none or they are not paused.
+    async fn resume_prospect(&self, campaign: &str, prospect: &str, audit: Audit)
+    -> Result<bool, StoreError>;
+
     /// What has to be known before a mail to a prospect goes out; `None` if there is no such campaign or prospect.
     async fn dossier(&self, campaign: &str, prospect: &str) -> Result<Option<Dossier>, StoreError>;
 
@@ -174,6 +181,8 @@ pub struct ProspectRecord {
     pub prospect: Prospect,
     /// Why nothing more goes out to them, if nothing does.
     pub stopped_for: Option<Name>,
+    /// Since when they are paused, if they are. Whoever was stopped is paused no more.
+    pub paused_at: Option<Timestamp>,
 }
 
 /// What has to be known before a mail goes out.

@@ -60,7 +60,12 @@ impl Engine {
                 // Somebody has just paused or ended it.
                 Ok(()) | Err(CampaignError::NotNow(_) | CampaignError::NoCampaign(_)) => {}
                 Err(CampaignError::Store(error)) => self.observer.store_failed("tending a campaign", &error),
-                Err(wrong @ (CampaignError::Wrong(_) | CampaignError::Route(_))) => {
+                Err(
+                    wrong @ (CampaignError::Wrong(_)
+                    | CampaignError::Route(_)
+                    | CampaignError::NoProspect(_)
+                    | CampaignError::Stopped { .. }),
+                ) => {
                     let error = StoreError::Unfit(format!("campaign {}: {wrong}", campaign.id));
                     self.observer.store_failed("tending a campaign", &error);
                 }

@@ -376,6 +376,7 @@ fn waits_for(key: &GateKey) -> String {
     }
     for (start, words) in [
         ("pause:campaign:", "the campaign is paused"),
+        ("pause:prospect:", "whoever it is for is paused"),
         ("pause:sender:", "its sender is paused"),
         ("hold:sender:", "its sender is held"),
     ] {
@@ -411,6 +412,7 @@ mod tests {
         for (key, words) in [
             (GateKey::suppression("w"), "whoever it is for wants no more"),
             (GateKey::pause(Scope::Campaign, "c"), "the campaign is paused"),
+            (GateKey::prospect("c", "p-1"), "whoever it is for is paused"),
             (GateKey::hold(Scope::Sender, "ada@example.org"), "its sender is held"),
             (GateKey::pause(Scope::Sender, "ada@example.org"), "its sender is paused"),
             (GateKey::pause(Scope::Route, "email"), "pause:route:email"),

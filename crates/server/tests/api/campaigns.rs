@@ -244,6 +244,50 @@ async fn a_prospect_is_stopped_and_its_mails_are_cancelled_and_who_unsubscribes_
 }
 
 #[tokio::test]
+async fn a_prospect_is_paused_and_resumed_by_whoever_may_and_not_once_they_are_stopped() {
+    let rig = Rig::still();
+    let id = make(&rig, &draft()).await;
+    enrol(&rig, &id, "text/csv", THREE).await;
+    act(&rig, &id, "launch").await;
+    let one = format!("/v1/campaigns/{id}/prospects/p-2");
+    let seen = rig.get(&one).await.json();
+    assert_eq!(
+        seen,
+        json!({ "id": "p-2", "email": "p2@example.org", "zone": "America/New_York", "state": "active",
+            "paused_at": null, "stopped_for": null })
+    );
+    let paused = rig.post(&format!("{one}/pause"), "").await.json();
+    assert!(paused["state"] == "paused" && paused["paused_at"].is_string(), "{paused}");
+    assert_eq!(rig.post(&format!("{one}/pause"), "").await.json(), paused, "said twice, it is as it was");
+    let mails = rig.get(&format!("/v1/campaigns/{id}/schedule?limit=4")).await.json();
+    let mail = mails["items"][2]["id"].as_str().unwrap();
+    let said = rig.get(&format!("/v1/messages/{mail}/explain")).await.json();
+    assert!(said["sentence"].as_str().unwrap().contains("whoever it is for is paused since 20"), "{said}");
+    assert_eq!(rig.post(&format!("{one}/resume"), "").await.json(), seen);
+    assert_eq!(rig.post(&format!("{one}/resume"), "").await.status, 200);
+    let other = rig.key(Role::Admin, Some("other")).await;
+    let viewer = rig.key(Role::Viewer, None).await;
+    for (deed, missing) in [("pause", "p-9"), ("resume", "p-9")] {
+        let at = |who: &str| format!("/v1/campaigns/{id}/prospects/{who}/{deed}");
+        assert_eq!(rig.post(&at(missing), "").await.status, 404);
+        assert_eq!(rig.call("POST", &at("p-2"), Some(&other), "").await.status, 404);
+        assert_eq!(rig.call("POST", &at("p-2"), Some(&viewer), "").await.status, 403);
+    }
+    assert_eq!(rig.call("GET", &one, Some(&other), "").await.status, 404);
+    rig.post(&format!("{one}/stop"), r#"{"reason": "replied"}"#).await;
+    for deed in ["pause", "resume"] {
+        let answer = rig.post(&format!("{one}/{deed}"), "").await;
+        assert!(answer.status == 409 && answer.text.contains("was stopped (replied)"), "{}", answer.text);
+    }
+    assert_eq!(rig.get(&one).await.json()["state"], "stopped");
+    let deeds = rig.get("/v1/audit").await.json();
+    let subject = format!("campaign:{id}:p-2");
+    let its = deeds["items"].as_array().unwrap().iter().filter(|deed| deed["subject"] == subject);
+    let words: Vec<&str> = its.map(|deed| deed["action"].as_str().unwrap()).collect();
+    assert_eq!(words, ["stop", "resume", "pause"]);
+}
+
+#[tokio::test]
 async fn a_workspaces_settings_count_and_nobody_elses_campaign_is_there() {
     let rig = Rig::still();
     let put = async |json: &str| rig.call("PUT", "/v1/workspaces/acme/settings", Some(ADMIN), json).await;

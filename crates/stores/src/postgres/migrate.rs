@@ -16,7 +16,7 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 8] = [
+const MIGRATIONS: [Migration; 9] = [
     Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") },
     Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
     Migration { number: 3, name: "notes", sql: include_str!("migrations/0003_notes.sql") },
@@ -25,6 +25,7 @@ const MIGRATIONS: [Migration; 8] = [
     Migration { number: 6, name: "suppressions", sql: include_str!("migrations/0006_suppressions.sql") },
     Migration { number: 7, name: "edits", sql: include_str!("migrations/0007_edits.sql") },
     Migration { number: 8, name: "instances", sql: include_str!("migrations/0008_instances.sql") },
+    Migration { number: 10, name: "prospects", sql: include_str!("migrations/0010_prospects.sql") },
 ];
 
 /// Takes the steps that the database hasn't taken yet. Says how many.

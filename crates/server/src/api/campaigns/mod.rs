@@ -5,6 +5,7 @@ pub mod days;
 pub mod document;
 pub mod forecast;
 pub(crate) mod place;
+pub mod prospect;
 pub mod prospects;
 pub mod schedule;
 

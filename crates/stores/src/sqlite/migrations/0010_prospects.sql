@@ -1,0 +1,2 @@
+-- Since when nothing goes out to a prospect until a person resumes them.
+ALTER TABLE redeliver_prospects ADD COLUMN paused_at INTEGER;
