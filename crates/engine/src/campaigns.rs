@@ -2,7 +2,7 @@
 //! of each quota is used.
 
 use async_trait::async_trait;
-use redeliver_core::campaign::{Allowance, Campaign, CampaignState, Ledger, Prospect, Settings};
+use redeliver_core::campaign::{Allowance, Campaign, CampaignState, Ends, Ledger, Prospect, Settings};
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::quota::{CounterKey, Whose};
 use redeliver_core::{Message, MessageId, Name, Timestamp};
@@ -146,6 +146,8 @@ pub struct CampaignRecord {
     pub scheduled: u64,
     /// When the last of them was to go out.
     pub last_at: Option<Timestamp>,
+    /// How many of them have ended without going out. Counted with each change of a message, in the same transaction.
+    pub ends: Ends,
     /// Since when it is there.
     pub created_at: Timestamp,
 }

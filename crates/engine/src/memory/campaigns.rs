@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use redeliver_core::Name;
-use redeliver_core::campaign::{Allowance, CampaignState, Prospect, Settings};
+use redeliver_core::campaign::{Allowance, CampaignState, EndsMoved, MailOf, Prospect, Settings};
 use redeliver_core::change::Audit;
 use redeliver_core::quota::{Bucket, CounterKey, Whose};
+use redeliver_core::{Content, Name, Timestamp};
 
 use super::MemoryStore;
 use super::rows::Rows;
@@ -15,7 +15,6 @@ use crate::campaigns::{
     ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use crate::store::{Inserted, StoreError};
-use redeliver_core::Timestamp;
 
 /// All that is remembered of campaigns.
 #[derive(Debug, Default)]
@@ -58,6 +57,15 @@ impl Desk {
             ProspectRecord { position, prospect, stopped_for: None, paused_at: None },
         );
         true
+    }
+
+    /// Counts anew how the mails of a campaign have ended, if the content is one of its workspace's.
+    pub(super) fn count_ends(&mut self, workspace: &str, content: &Content, moved: EndsMoved) {
+        let Some(of) = MailOf::of_content(content) else { return };
+        let found = self.campaigns.get_mut(of.campaign.as_str());
+        if let Some(record) = found.filter(|record| &*record.workspace == workspace) {
+            record.ends += moved;
+        }
     }
 
     fn room(&self, request: &ReserveRequest) -> Room {

@@ -163,7 +163,8 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
     let mut reader = Reader::new(&stage.router);
     assert_eq!(reader.log_in(&key.text).await.location(), "/admin");
     let mut shapes = Vec::new();
-    let asked: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let escaped = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let asked = escaped(text);
     for path in [
         "/admin",
         "/admin/email-queue",
@@ -175,6 +176,9 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
         &format!("/admin/bulk/{}", bulk.id),
         "/admin/campaigns",
         &format!("/admin/campaigns/{campaign}"),
+        &format!("/admin/campaigns/{campaign}?prospect=no{asked}"),
+        &format!("/admin/campaigns/{campaign}?prospect={}", escaped(&id_of(text))),
+        &format!("/admin/campaigns/{campaign}/forecast"),
         "/admin/keys",
         "/admin/routes",
         &format!("/admin/messages/{id}"),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use redeliver_core::campaign::{Prospect, Settings};
+use redeliver_core::campaign::{Ends, Prospect, Settings};
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::quota::{CounterKey, Whose};
 use redeliver_core::{Name, Timestamp};
@@ -244,6 +244,7 @@ async fn campaigns(db: &Client, sql: &str, name: &str) -> Result<Vec<CampaignRec
             prospects: number(row, 5)?,
             scheduled: number(row, 6)?,
             last_at: time_if_any(row, 7)?,
+            ends: Ends { dead: number(row, 9)?, dismissed: number(row, 10)?, cancelled: number(row, 11)? },
             created_at: time(row, 8)?,
         })
     };

@@ -1,7 +1,7 @@
 //! Campaigns: what they are, whom they write to, what of them has been planned, and how much of each quota is used.
 
 use async_trait::async_trait;
-use redeliver_core::campaign::{Prospect, Settings};
+use redeliver_core::campaign::{Ends, Prospect, Settings};
 use redeliver_core::change::Audit;
 use redeliver_core::quota::{CounterKey, Whose};
 use redeliver_core::{Name, Timestamp};
@@ -224,6 +224,7 @@ fn campaigns(db: &Connection, sql: &str, name: &str) -> Result<Vec<CampaignRecor
             prospects: number(row, 5)?,
             scheduled: number(row, 6)?,
             last_at: time_if_any(row, 7)?,
+            ends: Ends { dead: number(row, 9)?, dismissed: number(row, 10)?, cancelled: number(row, 11)? },
             created_at: time(row, 8)?,
         });
     }
