@@ -1,6 +1,14 @@
 //! Campaigns are made, filled, launched, stopped and looked at.
 
+use std::time::Duration;
+
+use redeliver_core::Timestamp;
+use redeliver_core::campaign::CampaignState;
+use redeliver_core::change::Audit;
 use redeliver_engine::access::Role;
+use redeliver_engine::campaigns::{CampaignChange, Campaigns};
+use redeliver_engine::clock::{Clock, ManualClock};
+use redeliver_server::limits::Limits;
 use serde_json::{Value, json};
 
 use crate::rig::{ADMIN, Answer, Rig};
@@ -108,6 +116,47 @@ async fn the_documents_paths_schedule_and_list_in_its_own_words() {
     );
     let missing = rig.get("/api/campaigns/nothing/schedule").await;
     assert_eq!((missing.status.as_u16(), &missing.json()["error"]["code"]), (404, &json!("NOT_FOUND")));
+}
+
+#[tokio::test]
+async fn whoever_schedules_more_than_a_request_has_time_for_says_it_again_and_nothing_is_planned_twice() {
+    let clock = ManualClock::at(Timestamp::from_ms(1_796_115_600_000));
+    let limits = Limits { request_timeout: Duration::from_secs(2), ..Limits::default() };
+    let rig = Rig::at(clock.clone(), limits, Some(ADMIN));
+    let mut draft = draft();
+    draft["settings"] = json!({ "spacing": ["30s", "90s"] });
+    let id = make(&rig, &draft).await;
+    let audit =
+        Audit { actor: "ann".into(), action: "launch", subject: "c".into(), at: clock.now(), detail: None };
+    let (from, to) = (CampaignState::Draft, CampaignState::Running);
+    let launch = CampaignChange { id: id.as_str().into(), from, to, audit };
+    assert!(rig.store.move_campaign(launch).await.unwrap());
+    let lines = (1..=3_000)
+        .map(|n| format!("{{\"id\": \"p-{n}\", \"email\": \"p{n}@example.org\", \"first_name\": \"P\"}}\n"));
+    enrol(&rig, &id, "application/x-ndjson", &lines.collect::<String>()).await;
+    let path = format!("/api/campaigns/{id}/schedule");
+    // The time that it waits for is over while it still plans.
+    let (answer, ()) = tokio::join!(rig.post(&path, ""), async {
+        for _ in 0..60 {
+            tokio::task::yield_now().await;
+        }
+        clock.advance(Duration::from_millis(1_900));
+    });
+    let before = rig.store.campaign(&id).await.unwrap().unwrap();
+    assert!((1..6_000).contains(&before.scheduled), "some, and not all: {}", before.scheduled);
+    assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (503, "1"));
+    let refused = answer.json();
+    assert_eq!([&refused["success"], &refused["error"]["code"]], [&json!(false), &json!("STILL_SCHEDULING")]);
+    let told = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        told.starts_with(&format!("{} of 3000 prospects are planned", before.ledger.plan.after)),
+        "{told}"
+    );
+    let again = rig.post(&path, "").await.json();
+    let (scheduled, skipped) = (6_000 - before.scheduled, before.scheduled);
+    let data = json!({ "scheduled": scheduled, "skipped": skipped, "errors": [] });
+    assert_eq!(again, json!({ "success": true, "data": data }), "it goes on where the first was");
+    assert_eq!(rig.post(&path, "").await.json()["data"]["skipped"], 6_000);
 }
 
 #[tokio::test]
