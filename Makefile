@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo demo-notifications test test-kafka check features sim chaos bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
+.PHONY: help run demo demo-notifications test test-kafka check features sim chaos campaign bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -73,6 +73,12 @@ chaos: ## Kill, stop, restart and fail over under load, on PostgreSQL, then on a
 	@scripts/ensure build peers
 	CHAOS_MINUTES='$(MINUTES)' CHAOS_MESSAGES='$(MESSAGES)' \
 	    $(CARGO) test --locked --package redeliver-cli --test '$(CHAOS)' -- --nocapture
+
+campaign: ## Plan campaigns of many prospects twice and by two at once, on SQLite and PostgreSQL, and look at every mail: PROSPECTS=100000
+	@scripts/ensure build peers
+	export CAMPAIGN_PROSPECTS='$(or $(PROSPECTS),100000)' && \
+	    $(CARGO) test --locked --package redeliver-stores --test campaigns -- --nocapture && \
+	    $(CARGO) test --locked --package redeliver-cli --test campaigns -- planned plan_a_campaign
 
 bench: ## Measure speed and lateness of a release build: BENCH='--store sqlite:PATH'
 	@scripts/ensure build

@@ -106,6 +106,26 @@ fn a_campaign_is_launched_paused_resumed_and_ended_in_a_browser() {
         sink.mails().len() > 10
     });
 
+    // One prospect is looked up, paused, resumed, and stopped for good.
+    visit.go(&page);
+    visit.browser.ask("document.querySelector('#prospect').value = 'p-40'");
+    visit.browser.click_through("form[role=search] button");
+    let found = format!("{page}?prospect=p-40");
+    assert_eq!((visit.path(), visit.text("#standing")), (found, "active".to_owned()));
+    let one = format!("{page}/prospects/p-40");
+    visit.browser.click_through(&format!("form[action='{one}/pause'] button"));
+    assert_eq!(visit.text("#standing"), "paused");
+    visit.look("prospect");
+    visit.browser.click_through(&format!("form[action='{one}/resume'] button"));
+    assert_eq!(visit.text("#standing"), "active");
+    visit.confirm(&format!("{one}/stop"));
+    assert_eq!(visit.text("#standing"), "stopped");
+    assert_eq!(server.get(&format!("{campaign}/prospects/p-40")).json["stopped_for"], "replied");
+    assert_eq!(
+        (visit.text("#cancelled"), &server.get(&campaign).json["cancelled"]),
+        ("3".to_owned(), &json!(3))
+    );
+
     // A sender who is stopped is seen here, and let go again.
     assert_eq!(server.post("/v1/senders/ada@example.org/pause", &Value::Null).status, 200);
     visit.go(&page);

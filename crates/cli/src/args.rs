@@ -16,7 +16,7 @@ use clap_complete::Shell;
 
 use crate::config::{StoreUrl, profiles};
 
-pub use campaign::{CampaignArgs, CampaignCommand};
+pub use campaign::{CampaignArgs, CampaignCommand, ProspectArgs};
 pub use keys::KeysCommand;
 pub use messages::{
     ActArgs, AuditArgs, BulkArgs, BulkCommand, BulkOneArgs, CountArgs, DestinationsCommand, EditArgs,
@@ -310,7 +310,7 @@ mod tests {
     }
 
     /// The command that does what each call of the API does. Some do what several calls do.
-    const TWINS: [(&str, &str); 54] = [
+    const TWINS: [(&str, &str); 57] = [
         ("GET /v1/messages", "list"),
         ("POST /v1/messages", "send"),
         ("GET /v1/messages/{id}", "show"),
@@ -333,6 +333,9 @@ mod tests {
         ("POST /v1/campaigns", "campaign create"),
         ("GET /v1/campaigns/{campaign}", "campaign show"),
         ("POST /v1/campaigns/{campaign}/prospects", "campaign import"),
+        ("GET /v1/campaigns/{campaign}/prospects/{prospect}", "campaign show"),
+        ("POST /v1/campaigns/{campaign}/prospects/{prospect}/pause", "campaign pause"),
+        ("POST /v1/campaigns/{campaign}/prospects/{prospect}/resume", "campaign resume"),
         ("POST /v1/campaigns/{campaign}/prospects/{prospect}/stop", "campaign stop"),
         ("GET /v1/campaigns/{campaign}/forecast", "campaign forecast"),
         ("GET /v1/campaigns/{campaign}/days", "campaign days"),

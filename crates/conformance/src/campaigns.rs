@@ -7,7 +7,7 @@ pub mod suppressions;
 
 use std::collections::BTreeMap;
 
-use redeliver_core::campaign::{Campaign, CampaignState, Ledger, Prospect};
+use redeliver_core::campaign::{Campaign, CampaignState, Ends, Ledger, Prospect};
 use redeliver_core::change::Audit;
 use redeliver_engine::campaigns::{CampaignRecord, Campaigns};
 use redeliver_engine::store::Store;
@@ -56,6 +56,7 @@ fn campaign(id: &str, state: CampaignState) -> CampaignRecord {
         prospects: 0,
         scheduled: 0,
         last_at: None,
+        ends: Ends::default(),
         created_at: at(0),
     }
 }
@@ -94,6 +95,8 @@ macro_rules! campaign_tests {
                 those_who_enrol_at_once_get_positions_without_gaps
                 a_prospect_is_corrected_in_its_place
                 a_prospect_is_stopped_once
+                a_prospect_is_paused_until_they_are_resumed
+                whoever_was_stopped_is_neither_paused_nor_resumed
                 a_dossier_has_what_is_needed_and_nothing_is_none
             }
             plans {
@@ -103,6 +106,8 @@ macro_rules! campaign_tests {
                 a_mail_whose_key_is_known_is_left_out
                 of_many_who_plan_at_once_one_keeps_its_part
                 messages_are_found_by_their_keys
+                how_mails_have_ended_is_counted_with_each_change
+                those_who_end_mails_at_once_count_each_of_them
                 what_has_something_left_to_be_done_is_found
             }
             quotas {

@@ -264,7 +264,7 @@ fn reenter(message: &Message, row: NewRow, attempts: u32, route: &Route, now: Ti
     let next = come_again(Message { id: message.id.clone(), ..row.message }, message, attempts, route, now);
     let event = Event::of(&next, Kind::Reentered, now);
     let spawn = dead_letter(&next, route, now);
-    let mut change = Change::new(message.fence, next, event);
+    let mut change = Change::new(message, next, event);
     change.spawn = spawn;
     if let ContentSource::Given(content) = row.content {
         change.content = Some(content);

@@ -7,6 +7,7 @@
 mod allowance;
 mod days;
 mod definition;
+mod ends;
 mod follow;
 mod forecast;
 mod key;
@@ -21,6 +22,7 @@ mod settings;
 pub use allowance::Allowance;
 pub use days::{PlannedDay, planned_days};
 pub use definition::{Campaign, DELAY_DAYS_MAX, Prospect, STEPS_MAX, Step};
+pub use ends::{Ends, EndsMoved};
 pub use follow::{Follows, follows};
 pub use forecast::{Forecast, StepForecast, forecast};
 pub use key::{BadKey, ID_BYTES_MAX, StepKey};

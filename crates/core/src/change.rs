@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::attempt::AttemptRecord;
+use crate::campaign::EndsMoved;
 use crate::content::{Content, ContentHash, ContentSource};
 use crate::edit::EditRecord;
 use crate::event::Event;
@@ -18,6 +19,8 @@ pub struct Change {
     pub settles: Option<u64>,
     /// The message as it stands afterwards, its fence raised.
     pub message: Message,
+    /// What its campaign counts anew, if it is a mail of one.
+    pub ends: EndsMoved,
     /// What history keeps of the try.
     pub attempt: Option<AttemptRecord>,
     /// The content that replaces the old one.
@@ -63,12 +66,13 @@ pub struct Audit {
 }
 
 impl Change {
-    /// A change to `message`, which was read with `expected_fence` and has been altered since.
-    pub(crate) fn new(expected_fence: u64, mut message: Message, event: Event) -> Self {
-        message.fence = expected_fence + 1;
+    /// A change of a message that was read as `before` and is to stand as `message`.
+    pub(crate) fn new(before: &Message, mut message: Message, event: Event) -> Self {
+        message.fence = before.fence + 1;
         Self {
-            expected_fence,
+            expected_fence: before.fence,
             settles: None,
+            ends: EndsMoved::between(before, &message),
             message,
             attempt: None,
             content: None,

@@ -142,7 +142,7 @@ pub fn edit(
     next.recipients = delivered(message, content, &wanted.content)?;
     next.route = wanted.route;
     let event = Event::of(&next, Kind::Edited, now);
-    let mut change = Change::new(message.fence, next, event);
+    let mut change = Change::new(message, next, event);
     change.audit = Some(Audit {
         actor: actor.clone(),
         action: "edit",

@@ -30,14 +30,16 @@ pub enum Scope {
     Sender,
     /// Every message of a campaign.
     Campaign,
+    /// Every message to one prospect of a campaign.
+    Prospect,
     /// Every message of a workspace.
     Workspace,
 }
 
 impl Scope {
     /// All scopes.
-    pub const ALL: [Self; 5] =
-        [Self::Route, Self::Destination, Self::Sender, Self::Campaign, Self::Workspace];
+    pub const ALL: [Self; 6] =
+        [Self::Route, Self::Destination, Self::Sender, Self::Campaign, Self::Prospect, Self::Workspace];
 
     /// The scope's word.
     pub const fn name(self) -> &'static str {
@@ -46,6 +48,7 @@ impl Scope {
             Self::Destination => "destination",
             Self::Sender => "sender",
             Self::Campaign => "campaign",
+            Self::Prospect => "prospect",
             Self::Workspace => "workspace",
         }
     }
@@ -85,6 +88,16 @@ impl GateKey {
     /// The gate before those of a workspace who want no more.
     pub fn suppression(workspace: &str) -> Self {
         Self(format!("suppression:workspace:{workspace}").into())
+    }
+
+    /// The gate before one prospect of a campaign whom a person paused. Without a prospect, how those of a campaign begin.
+    pub fn prospect(campaign: &str, prospect: &str) -> Self {
+        Self::pause(Scope::Prospect, &format!("{campaign}:{prospect}"))
+    }
+
+    /// Whether somebody waits here whom a person paused.
+    pub fn is_prospect(&self) -> bool {
+        self.parts().1 == Scope::Prospect.name()
     }
 
     /// Whether somebody waits here who wants no more.
@@ -257,6 +270,10 @@ mod tests {
         assert_eq!(GateKey::throttle("mx").as_str(), "throttle:destination:mx");
         assert_eq!(GateKey::breaker("smtp://mx:25").parts(), ("breaker", "destination", "smtp://mx:25"));
         assert!(GateKey::suppression("w").is_suppression() && !GateKey::breaker("mx").is_suppression());
+        assert_eq!(GateKey::prospect("c", "p-1").parts(), ("pause", "prospect", "c:p-1"));
+        assert!(
+            GateKey::prospect("c", "p-1").is_prospect() && !GateKey::suppression("prospect").is_prospect()
+        );
     }
 
     #[test]

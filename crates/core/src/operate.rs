@@ -65,7 +65,7 @@ pub fn operate(
     }
     .map_err(|hint| Unfit { action: action.name(), state: message.state.name(), hint })?;
     let event = Event::of(&next, kind, now);
-    let mut change = Change::new(message.fence, next, event);
+    let mut change = Change::new(message, next, event);
     change.audit = Some(Audit {
         actor: actor.clone(),
         action: action.name(),

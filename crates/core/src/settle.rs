@@ -408,7 +408,7 @@ fn count_try(next: &mut Message) {
 
 fn finish(message: &Message, next: Message, kind: Kind, now: Timestamp) -> Change {
     let event = Event::of(&next, kind, now);
-    Change::new(message.fence, next, event)
+    Change::new(message, next, event)
 }
 
 fn lease(message: &Message) -> Option<&Lease> {

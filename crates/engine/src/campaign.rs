@@ -48,6 +48,17 @@ pub enum CampaignError {
     /// It makes no sense as the campaign stands.
     #[error(transparent)]
     NotNow(#[from] NotNow),
+    /// There is no such prospect.
+    #[error("the campaign has no prospect {0:?}")]
+    NoProspect(String),
+    /// A prospect was stopped for good, and why.
+    #[error("prospect {prospect:?} was stopped ({reason}), and that is final")]
+    Stopped {
+        /// Who.
+        prospect: String,
+        /// Why.
+        reason: Name,
+    },
     /// Its route can't carry campaigns, and why.
     #[error("{0}")]
     Route(String),

@@ -2,7 +2,9 @@
 //! of each quota is used.
 
 use async_trait::async_trait;
-use redeliver_core::campaign::{Allowance, Campaign, CampaignState, Ledger, Prospect, Settings, StepKey};
+use redeliver_core::campaign::{
+    Allowance, Campaign, CampaignState, Ends, Ledger, Prospect, Settings, StepKey,
+};
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::quota::{CounterKey, Whose};
 use redeliver_core::{Message, MessageId, Name, Timestamp};
@@ -57,6 +59,13 @@ pub trait Campaigns: Send + Sync + 'static {
         reason: &str,
         audit: Audit,
     ) -> Result<bool, StoreError>;
+
+    /// Pauses one prospect as of the deed; `false`, and nothing written, if there is none, or they are paused or stopped.
+    async fn pause_prospect(&self, campaign: &str, prospect: &str, audit: Audit) -> Result<bool, StoreError>;
+
+    /// Lets one prospect go on, with the deed; `false`, and nothing written, if there is none or they are not paused.
+    async fn resume_prospect(&self, campaign: &str, prospect: &str, audit: Audit)
+    -> Result<bool, StoreError>;
 
     /// What has to be known before a mail to a prospect goes out; `None` if there is no such campaign or prospect.
     async fn dossier(&self, campaign: &str, prospect: &str) -> Result<Option<Dossier>, StoreError>;
@@ -139,6 +148,8 @@ pub struct CampaignRecord {
     pub scheduled: u64,
     /// When the last of them was to go out.
     pub last_at: Option<Timestamp>,
+    /// How many of them have ended without going out. Counted with each change of a message, in the same transaction.
+    pub ends: Ends,
     /// Since when it is there.
     pub created_at: Timestamp,
 }
@@ -182,6 +193,8 @@ pub struct ProspectRecord {
     pub prospect: Prospect,
     /// Why nothing more goes out to them, if nothing does.
     pub stopped_for: Option<Name>,
+    /// Since when they are paused, if they are. Whoever was stopped is paused no more.
+    pub paused_at: Option<Timestamp>,
 }
 
 /// What has to be known before a mail goes out.

@@ -145,7 +145,7 @@ impl Engine {
             reason: format!("paused by {actor}").into(),
             closed: Closed::Paused,
         };
-        self.set_gate(key, Some(record), self.audit("pause", scope, name, actor)).await
+        self.set_gate(key, Some(record), Some(self.audit("pause", scope, name, actor))).await
     }
 
     /// Lets everything of a route, destination, sender, campaign or workspace go again, holds included; of a destination also
@@ -156,7 +156,7 @@ impl Engine {
             keys.extend([GateKey::throttle(name), GateKey::breaker(name)]);
         }
         for key in keys {
-            self.set_gate(key, None, self.audit("resume", scope, name, actor)).await?;
+            self.set_gate(key, None, Some(self.audit("resume", scope, name, actor))).await?;
         }
         self.wake_all();
         Ok(())
@@ -171,7 +171,7 @@ impl Engine {
         &self,
         key: GateKey,
         record: Option<GateRecord>,
-        audit: Audit,
+        audit: Option<Audit>,
     ) -> Result<(), StoreError> {
         for _ in 0..LOOKS_MAX {
             self.refresh_gates().await?;
@@ -179,8 +179,8 @@ impl Engine {
             if expected_version == 0 && record.is_none() {
                 return Ok(());
             }
-            let audit = Some(audit.clone());
-            let change = GateChange { key: key.clone(), expected_version, record: record.clone(), audit };
+            let (record, audit) = (record.clone(), audit.clone());
+            let change = GateChange { key: key.clone(), expected_version, record, audit };
             if self.store.put_gate(change).await? {
                 return self.refresh_gates().await;
             }

@@ -207,7 +207,8 @@ impl From<EditError> for Problem {
 impl From<CampaignError> for Problem {
     fn from(error: CampaignError) -> Self {
         match error {
-            CampaignError::NoCampaign(_) => Self::not_found(error.to_string()),
+            CampaignError::NoCampaign(_) | CampaignError::NoProspect(_) => Self::not_found(error.to_string()),
+            CampaignError::Stopped { .. } => Self::conflict(error.to_string()),
             CampaignError::NotNow(why) => Self::conflict(why.to_string()),
             CampaignError::Route(why) => Self::conflict(why),
             CampaignError::Wrong(problems) => Self::invalid(

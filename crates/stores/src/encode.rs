@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use redeliver_core::Failure;
-use redeliver_core::campaign::CampaignState;
+use redeliver_core::campaign::{CampaignState, MailOf};
 use redeliver_core::message::{Fate, RecipientVerdict};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,12 @@ pub(crate) fn attributes_to_text(
 /// Reads attributes.
 pub(crate) fn attributes_from_text(text: &str) -> Result<BTreeMap<String, String>, Unreadable> {
     from_text("attributes", text)
+}
+
+/// The campaign of which a message with these attributes is a mail, if it is one.
+pub(crate) fn campaign_of(attributes: Option<&str>) -> Option<String> {
+    let attributes = attributes_from_text(attributes?).ok()?;
+    MailOf::of_attributes(&attributes).map(|of| of.campaign)
 }
 
 /// Writes verdicts on recipients; nothing if there are none.

@@ -32,8 +32,8 @@ pub enum CampaignCommand {
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Show a campaign
-    Show(CampaignArgs),
+    /// Show a campaign, or one prospect of it
+    Show(ProspectArgs),
     /// Enrol the prospects of a file, CSV or a line of JSON each; run it again after it was cut short: an id is enrolled once
     Import {
         /// The campaign's id
@@ -50,13 +50,13 @@ pub enum CampaignCommand {
     Days(CampaignArgs),
     /// Launch a campaign: its mails are scheduled. Run it again after it was cut short: nothing is scheduled twice
     Launch(CampaignArgs),
-    /// Stop a campaign until it is resumed
-    Pause(CampaignArgs),
-    /// Let a campaign go on
-    Resume(CampaignArgs),
+    /// Stop a campaign, or one prospect of it, until they are resumed
+    Pause(ProspectArgs),
+    /// Let a campaign, or one prospect of it, go on
+    Resume(ProspectArgs),
     /// End a campaign: nothing more of it goes out, ever
     Cancel(CampaignArgs),
-    /// Stop one prospect: nothing more goes out to them
+    /// Stop one prospect for good: nothing more goes out to them
     Stop {
         /// The campaign's id
         id: String,
@@ -116,6 +116,21 @@ pub enum CampaignCommand {
 pub struct CampaignArgs {
     /// The campaign's id
     pub id: String,
+    /// Who reads it.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Where it is.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// One campaign, or one of its prospects.
+#[derive(Debug, ArgGroup)]
+pub struct ProspectArgs {
+    /// The campaign's id
+    pub id: String,
+    /// The prospect's id; without it, the campaign itself is meant
+    pub prospect: Option<String>,
     /// Who reads it.
     #[command(flatten)]
     pub output: OutputArgs,

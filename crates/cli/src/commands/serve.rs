@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use redeliver_core::State;
 use redeliver_core::time::show_span;
 use redeliver_engine::Engine;

@@ -1,17 +1,33 @@
 //! Plans are kept with their mails, all of a part or nothing, and by one who plans at a time.
 
-use redeliver_core::campaign::{CampaignState, Ledger, Plan};
+use redeliver_core::campaign::{CampaignState, Ends, Ledger, MailOf, Plan};
 use redeliver_core::change::NewRow;
+use redeliver_core::content::ContentSource;
+use redeliver_core::operate::{Action, operate};
+use redeliver_core::settle::settle;
+use redeliver_core::{Change, Failure, Message, Outcome};
 use redeliver_engine::campaigns::{PartKept, PlanPart, Unfinished};
+use redeliver_engine::store::Applied;
 
 use super::{CampaignRig, add, campaign, prospect};
-use crate::make::{at, id, message, row};
+use crate::make::{at, id, message, route, row};
 use crate::store::at_once;
 
 fn mail(n: u32, key: &str) -> NewRow {
     let mut keyed = row(message(n));
     keyed.message.key = Some(key.into());
     keyed
+}
+
+/// A mail that says of which campaign it is.
+fn mail_of(campaign: &str, n: u32, key: &str) -> NewRow {
+    let of = MailOf {
+        campaign: campaign.to_owned(),
+        prospect: format!("p-{n}"),
+        step: 1,
+        sender: "ada@example.org".to_owned(),
+    };
+    NewRow { content: ContentSource::Given(of.to_content().into()), ..mail(n, key) }
 }
 
 fn part(expected_version: u64, after: u64, rows: Vec<NewRow>) -> PlanPart {
@@ -98,6 +114,73 @@ pub async fn messages_are_found_by_their_keys(rig: &dyn CampaignRig) {
     assert_eq!(ids, [Some(id(2)), None, Some(id(1))]);
     assert!(found[0].as_ref().unwrap().message.is_some());
     assert_eq!(rig.campaigns().by_keys("other", vec!["a:b:1".to_owned()]).await.unwrap(), [None]);
+}
+
+/// What was cancelled, what is dead, what was put away, and what came back from there; of its own workspace, and of nobody else.
+pub async fn how_mails_have_ended_is_counted_with_each_change(rig: &dyn CampaignRig) {
+    add(rig, campaign("c-1", CampaignState::Running)).await;
+    add(rig, campaign("c-2", CampaignState::Running)).await;
+    let ends = || async { rig.campaigns().campaign("c-1").await.unwrap().unwrap().ends };
+    let mut forged = mail_of("c-1", 5, "p-5:seq-1:1");
+    forged.message.workspace = "other".into();
+    let mut keyless = mail_of("c-1", 6, "");
+    (keyless.message.key, keyless.hash) = (None, None);
+    let rows = (1..=4).map(|n| mail_of("c-1", n, &format!("p-{n}:seq-1:1"))).chain([forged, keyless]);
+    rig.store().insert(rows.collect()).await.unwrap();
+    let before = async |n: u32| rig.store().get(id(n)).await.unwrap().unwrap();
+    let write = async |change: Change| rig.store().apply(vec![change.clone(), change]).await.unwrap();
+    let operated = |before: &Message, action: Action| {
+        operate(before, action, &"ann".into(), &route(), at(1)).expect("it makes sense")
+    };
+    for n in [1, 5, 6] {
+        write(operated(&before(n).await, Action::Cancel)).await;
+    }
+    for n in [2, 3] {
+        let refused = Outcome::Refused(Failure::new("550"));
+        let answers = write(settle(&before(n).await, &refused, &route(), at(1))).await;
+        assert_eq!(answers[0], Applied::Applied);
+        assert!(matches!(answers[1], Applied::Superseded(_)), "said twice, it is counted once");
+    }
+    assert_eq!(ends().await, Ends { dead: 2, dismissed: 0, cancelled: 1 });
+    write(operated(&before(2).await, Action::Dismiss)).await;
+    assert_eq!(ends().await, Ends { dead: 1, dismissed: 1, cancelled: 1 });
+    for n in [1, 3] {
+        write(operated(&before(n).await, Action::Retry)).await;
+    }
+    assert_eq!(ends().await, Ends { dead: 0, dismissed: 1, cancelled: 0 });
+    let listed = rig.campaigns().campaigns("default").await.unwrap();
+    let listed: Vec<_> = listed.into_iter().map(|record| record.ends).collect();
+    assert_eq!(listed, [Ends { dismissed: 1, ..Ends::default() }, Ends::default()]);
+}
+
+/// Of several campaigns in any order, and nobody waits for ever.
+pub async fn those_who_end_mails_at_once_count_each_of_them(rig: &dyn CampaignRig) {
+    let names = ["c-1", "c-2", "c-3"];
+    for name in names {
+        add(rig, campaign(name, CampaignState::Running)).await;
+    }
+    let number = |who: u32, name: usize, k: u32| who * 100 + name as u32 * 10 + k;
+    at_once(|who| async move {
+        for k in 0..5 {
+            // Everybody begins with another one.
+            let mut mails: Vec<(usize, u32)> = (0..3).map(|name| (name, number(who, name, k))).collect();
+            mails.rotate_left(who as usize % 3);
+            let rows = mails.iter().map(|(name, n)| mail_of(names[*name], *n, &format!("p-{n}:seq-1:1")));
+            rig.store().insert(rows.collect()).await.unwrap();
+            let mut changes = Vec::new();
+            for (_, n) in mails {
+                let before = rig.store().get(id(n)).await.unwrap().unwrap();
+                changes.push(
+                    operate(&before, Action::Cancel, &"ann".into(), &route(), at(1)).expect("it waits"),
+                );
+            }
+            let answers = rig.store().apply(changes).await.unwrap();
+            assert_eq!(answers, [Applied::Applied, Applied::Applied, Applied::Applied]);
+        }
+    });
+    let counted = rig.campaigns().campaigns("default").await.unwrap();
+    let counted: Vec<u64> = counted.into_iter().map(|record| record.ends.cancelled).collect();
+    assert_eq!(counted, [40; 3]);
 }
 
 /// Whoever tends campaigns finds those that have somebody to plan, and those whose last mail was to go out by now.

@@ -1,9 +1,11 @@
 //! Campaigns and prospects are kept whole; positions have no gaps.
 
 use redeliver_core::campaign::{CampaignState, Prospect, Settings};
+use redeliver_core::change::Audit;
 use redeliver_engine::campaigns::{CampaignChange, CampaignRecord, WorkspaceRecord};
 
 use super::{CampaignRig, add, campaign, deed, prospect};
+use crate::make::at;
 use crate::store::at_once;
 
 /// Every part of it.
@@ -116,6 +118,43 @@ pub async fn a_prospect_is_stopped_once(rig: &dyn CampaignRig) {
     assert!(!stop("p-2", "bounced").await.unwrap());
     let found = rig.campaigns().prospects("c-1", 0, 9).await.unwrap();
     assert_eq!(found[0].stopped_for.as_deref(), Some("replied"));
+}
+
+/// Since the first time that it was said, and it is a deed each time that something changed.
+pub async fn a_prospect_is_paused_until_they_are_resumed(rig: &dyn CampaignRig) {
+    add(rig, campaign("c-1", CampaignState::Running)).await;
+    rig.campaigns().enrol("c-1", vec![prospect(1), prospect(2)]).await.unwrap();
+    let pause = |id: &'static str| rig.campaigns().pause_prospect("c-1", id, deed("pause"));
+    let resume = |id: &'static str| rig.campaigns().resume_prospect("c-1", id, deed("resume"));
+    assert!(!resume("p-1").await.unwrap(), "they are not paused");
+    assert!(pause("p-1").await.unwrap());
+    let later = Audit { at: at(9), ..deed("pause") };
+    assert!(!rig.campaigns().pause_prospect("c-1", "p-1", later).await.unwrap());
+    for nobody in ["p-3", "\0"] {
+        assert!(!pause(nobody).await.unwrap() && !resume(nobody).await.unwrap());
+    }
+    assert!(!rig.campaigns().pause_prospect("c-2", "p-1", deed("pause")).await.unwrap());
+    let found = rig.campaigns().prospects("c-1", 0, 9).await.unwrap();
+    let paused: Vec<_> = found.iter().map(|record| record.paused_at).collect();
+    assert_eq!(paused, [Some(at(1)), None]);
+    let dossier = || async { rig.campaigns().dossier("c-1", "p-1").await.unwrap().unwrap() };
+    assert_eq!(dossier().await.prospect, found[0]);
+    assert!(resume("p-1").await.unwrap() && !resume("p-1").await.unwrap());
+    assert_eq!(dossier().await.prospect.paused_at, None);
+    let deeds: Vec<_> = rig.store().audit(9).await.unwrap().iter().map(|deed| deed.action).collect();
+    assert_eq!(deeds, ["resume", "pause", "create_campaign"]);
+}
+
+/// A stop is final, and says all there is to say.
+pub async fn whoever_was_stopped_is_neither_paused_nor_resumed(rig: &dyn CampaignRig) {
+    add(rig, campaign("c-1", CampaignState::Running)).await;
+    rig.campaigns().enrol("c-1", vec![prospect(1)]).await.unwrap();
+    assert!(rig.campaigns().pause_prospect("c-1", "p-1", deed("pause")).await.unwrap());
+    assert!(rig.campaigns().stop_prospect("c-1", "p-1", "replied", deed("stop")).await.unwrap());
+    assert!(!rig.campaigns().pause_prospect("c-1", "p-1", deed("pause")).await.unwrap());
+    assert!(!rig.campaigns().resume_prospect("c-1", "p-1", deed("resume")).await.unwrap());
+    let record = &rig.campaigns().prospects("c-1", 0, 9).await.unwrap()[0];
+    assert_eq!((record.stopped_for.as_deref(), record.paused_at), (Some("replied"), None));
 }
 
 /// What a mail needs before it goes out, in one look.

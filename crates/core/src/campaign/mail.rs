@@ -39,7 +39,12 @@ impl MailOf {
 
     /// The mail that a content is, or is yet to become; `None` if it is nothing of a campaign.
     pub fn of_content(content: &Content) -> Option<Self> {
-        let attribute = |name: &str| content.attributes.get(name).cloned();
+        Self::of_attributes(&content.attributes)
+    }
+
+    /// The same by a content's attributes alone.
+    pub fn of_attributes(attributes: &BTreeMap<String, String>) -> Option<Self> {
+        let attribute = |name: &str| attributes.get(name).cloned();
         Some(Self {
             campaign: attribute("campaign")?,
             prospect: attribute("prospect")?,

@@ -1,15 +1,15 @@
-//! What people do to a campaign: launch, pause, resume, cancel, stop one prospect.
+//! What people do to a campaign: launch, pause, resume, cancel; and to one prospect of it: pause, resume, stop.
 
 use std::sync::Arc;
 
 use redeliver_core::Name;
 use redeliver_core::campaign::{CampaignAction, CampaignState, StepKey};
 use redeliver_core::change::Audit;
-use redeliver_core::gate::Scope;
+use redeliver_core::gate::{GateKey, Scope};
 use redeliver_core::operate::Action;
 
 use super::{CampaignError, Scheduling};
-use crate::campaigns::{CampaignChange, CampaignRecord, Suppression};
+use crate::campaigns::{CampaignChange, CampaignRecord, ProspectRecord, Suppression};
 use crate::engine::Engine;
 use crate::operate::OperateError;
 use crate::store::StoreError;
@@ -43,8 +43,55 @@ impl Engine {
     /// Ends a campaign. What is scheduled is cancelled when its time comes; what waits for it to go on, at once.
     pub async fn cancel_campaign(&self, id: &str, actor: &Arc<str>) -> Result<CampaignRecord, CampaignError> {
         let record = self.move_campaign(id, CampaignAction::Cancel, actor).await?;
+        for gate in self.store.gates().await? {
+            if gate.key.as_str().starts_with(GateKey::prospect(id, "").as_str()) {
+                self.set_gate(gate.key, None, None).await?;
+            }
+        }
         self.resume(Scope::Campaign, id, actor).await?;
         Ok(record)
+    }
+
+    /// One prospect of a campaign, as they stand.
+    pub async fn prospect(&self, id: &str, prospect: &str) -> Result<ProspectRecord, CampaignError> {
+        let found = self.desk(id)?.store.dossier(id, prospect).await?;
+        found.map(|dossier| dossier.prospect).ok_or_else(|| CampaignError::NoProspect(prospect.to_owned()))
+    }
+
+    /// Stops one prospect for a while: it is written down once, and each mail to them that comes to its time waits.
+    pub async fn pause_prospect(
+        &self,
+        id: &str,
+        prospect: &str,
+        actor: &Arc<str>,
+    ) -> Result<ProspectRecord, CampaignError> {
+        let audit = self.deed("pause", id, prospect, actor);
+        self.desk(id)?.store.pause_prospect(id, prospect, audit).await?;
+        self.unless_stopped(id, prospect).await
+    }
+
+    /// Lets one prospect go on: first that is written down, then what waits for it is released.
+    pub async fn resume_prospect(
+        &self,
+        id: &str,
+        prospect: &str,
+        actor: &Arc<str>,
+    ) -> Result<ProspectRecord, CampaignError> {
+        let audit = self.deed("resume", id, prospect, actor);
+        self.desk(id)?.store.resume_prospect(id, prospect, audit).await?;
+        let record = self.unless_stopped(id, prospect).await?;
+        self.set_gate(GateKey::prospect(id, prospect), None, None).await?;
+        self.wake_all();
+        Ok(record)
+    }
+
+    /// A prospect as they stand, if they were not stopped for good.
+    async fn unless_stopped(&self, id: &str, prospect: &str) -> Result<ProspectRecord, CampaignError> {
+        let record = self.prospect(id, prospect).await?;
+        match record.stopped_for {
+            Some(reason) => Err(CampaignError::Stopped { prospect: prospect.to_owned(), reason }),
+            None => Ok(record),
+        }
     }
 
     /// Stops one prospect: nothing more goes out to them, and what is scheduled is cancelled. Says for what they are stopped:
@@ -58,10 +105,7 @@ impl Engine {
     ) -> Result<Option<Name>, CampaignError> {
         let record = self.campaign(id).await?;
         let store = &self.desk(id)?.store;
-        let subject = format!("campaign:{id}:{prospect}").into();
-        let audit =
-            Audit { actor: actor.clone(), action: "stop", subject, at: self.clock.now(), detail: None };
-        store.stop_prospect(id, prospect, reason, audit).await?;
+        store.stop_prospect(id, prospect, reason, self.deed("stop", id, prospect, actor)).await?;
         let Some(dossier) = store.dossier(id, prospect).await? else { return Ok(None) };
         if SUPPRESSING.contains(&reason) {
             let address = dossier.prospect.prospect.email.clone();
@@ -78,7 +122,13 @@ impl Engine {
                 Err(OperateError::Store(error)) => return Err(error.into()),
             }
         }
+        self.set_gate(GateKey::prospect(id, prospect), None, None).await?;
         Ok(Some(dossier.prospect.stopped_for.unwrap_or_else(|| reason.into())))
+    }
+
+    fn deed(&self, action: &'static str, id: &str, prospect: &str, actor: &Arc<str>) -> Audit {
+        let subject = format!("campaign:{id}:{prospect}").into();
+        Audit { actor: actor.clone(), action, subject, at: self.clock.now(), detail: None }
     }
 
     pub(super) async fn move_campaign(

@@ -23,6 +23,8 @@ use crate::store::StoreError;
 const SHORT_WAIT: Duration = Duration::from_secs(1);
 /// Why a mail waits whose recipient wants no more.
 pub(super) const SUPPRESSED: &str = "whoever it is for wants no more";
+/// Why a mail waits whose prospect was paused.
+const PAUSED: &str = "paused by a person";
 /// Why a mail waits whose window is closed.
 pub(super) const OUTSIDE: &str = "it is outside of its window";
 /// Why a mail waits whose sender keeps a distance.
@@ -99,6 +101,25 @@ impl Engine {
         }
     }
 
+    /// What stands in for the try if whoever a mail is for is paused: it waits until they are resumed.
+    async fn wait_for_prospect(
+        &self,
+        desk: &Desk,
+        of: &MailOf,
+        message: &Message,
+        since: Timestamp,
+    ) -> Result<Option<Outcome>, StoreError> {
+        let key = GateKey::prospect(&of.campaign, &of.prospect);
+        self.close(key.clone(), Closed::Paused, PAUSED, since).await?;
+        // Resumed before the gate was closed, nobody would open it any more.
+        let is_paused = |dossier: &Dossier| dossier.prospect.paused_at.is_some();
+        if dossier(desk, of, message).await?.as_ref().is_some_and(is_paused) {
+            return Ok(Some(Outcome::Deferred { until: Until::Opens(key), reason: PAUSED.into() }));
+        }
+        self.set_gate(key, None, None).await?;
+        Ok(None)
+    }
+
     /// Gives back what a mail was counted in, if nothing went out; and writes down who can't be reached at all.
     pub(crate) async fn account(&self, prepared: &Prepared, outcome: &Outcome) {
         self.note_bounce(prepared, outcome).await;
@@ -149,6 +170,11 @@ impl Engine {
         }
         if let Some(reason) = &dossier.prospect.stopped_for {
             return Ok(Err(skipped(reason)));
+        }
+        if let Some(since) = dossier.prospect.paused_at
+            && let Some(outcome) = self.wait_for_prospect(desk, of, message, since).await?
+        {
+            return Ok(Err(outcome));
         }
         let Some(ways) = desk.ways(&of.campaign, dossier.settings_version).await? else {
             return Ok(Ok(None));

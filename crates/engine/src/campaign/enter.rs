@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use redeliver_core::Name;
 use redeliver_core::campaign::{
-    Campaign, CampaignAction, CampaignState, Ledger, Problem, Prospect, Settings,
+    Campaign, CampaignAction, CampaignState, Ends, Ledger, Problem, Prospect, Settings,
 };
 use redeliver_core::change::Audit;
 
@@ -39,6 +39,7 @@ impl Engine {
             prospects: 0,
             scheduled: 0,
             last_at: None,
+            ends: Ends::default(),
             created_at: now,
         };
         let subject = format!("campaign:{id}").into();

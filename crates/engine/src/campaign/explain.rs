@@ -25,8 +25,11 @@ impl Engine {
     ) -> Result<Vec<GateView>, StoreError> {
         let (Some(of), Some(desk)) = (MailOf::of_content(content), &self.desk) else { return Ok(Vec::new()) };
         let Some(dossier) = dossier(desk, &of, message).await? else { return Ok(Vec::new()) };
-        let mut gates = vec![its_campaign(&dossier), its_prospect(&dossier)];
-        if !waits_for_the_list(message) {
+        let mut gates = vec![its_campaign(&dossier)];
+        if !waits_for(message, GateKey::is_prospect) {
+            gates.push(its_prospect(&dossier));
+        }
+        if !waits_for(message, GateKey::is_suppression) {
             let address = whom(content, &dossier.prospect.prospect);
             let is_on_it = desk.store.suppressed(&message.workspace, &address).await?.is_some();
             gates.push(gate("suppression", is_on_it.then(|| (None, SUPPRESSED.to_owned()))));
@@ -48,14 +51,19 @@ fn its_campaign(dossier: &Dossier) -> GateView {
 }
 
 fn its_prospect(dossier: &Dossier) -> GateView {
-    let words =
+    let record = &dossier.prospect;
+    let stopped =
         |reason| format!("whoever it is for was stopped ({reason}), and it is cancelled when its time comes");
-    gate("prospect", dossier.prospect.stopped_for.as_ref().map(|reason| (None, words(reason))))
+    let paused = |since| {
+        format!("whoever it is for is paused since {since}, and it goes out once a person resumes them")
+    };
+    let words = record.stopped_for.as_ref().map(stopped).or_else(|| record.paused_at.map(paused));
+    gate("prospect", words.map(|words| (None, words)))
 }
 
-/// Whether the list of those who want no more stands among the shared gates of this message.
-fn waits_for_the_list(message: &Message) -> bool {
-    matches!(&message.state, State::Waiting { parked_for: Some(key) } if GateKey::is_suppression(key))
+/// Whether such a gate is among the shared ones of this message, because it waits there.
+fn waits_for(message: &Message, is_such: fn(&GateKey) -> bool) -> bool {
+    matches!(&message.state, State::Waiting { parked_for: Some(key) } if is_such(key))
 }
 
 /// The gates with a known end: the step before, the window, the sender's distance, the quotas.

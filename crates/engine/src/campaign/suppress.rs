@@ -52,7 +52,7 @@ impl Engine {
             self.desk("")?.store.unsuppress(workspace, &address.to_lowercase(), audit.clone()).await?;
         if was_there {
             // Those who are still on the list come back to it.
-            self.set_gate(GateKey::suppression(workspace), None, audit).await?;
+            self.set_gate(GateKey::suppression(workspace), None, Some(audit)).await?;
             self.wake_all();
         }
         Ok(was_there)

@@ -69,7 +69,12 @@ impl Engine {
                     desk.remember(&campaign.id, None);
                 }
                 Err(CampaignError::Store(error)) => self.observer.store_failed("tending a campaign", &error),
-                Err(wrong @ (CampaignError::Wrong(_) | CampaignError::Route(_))) => {
+                Err(
+                    wrong @ (CampaignError::Wrong(_)
+                    | CampaignError::Route(_)
+                    | CampaignError::NoProspect(_)
+                    | CampaignError::Stopped { .. }),
+                ) => {
                     let error = StoreError::Unfit(format!("campaign {}: {wrong}", campaign.id));
                     self.observer.store_failed("tending a campaign", &error);
                 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use redeliver_core::Name;
-use redeliver_core::campaign::{Allowance, CampaignState, Prospect, Settings};
+use redeliver_core::campaign::{Allowance, CampaignState, EndsMoved, MailOf, Prospect, Settings};
 use redeliver_core::change::Audit;
 use redeliver_core::quota::{Bucket, CounterKey, Whose};
+use redeliver_core::{Content, Name, Timestamp};
 
 use super::MemoryStore;
 use super::rows::Rows;
@@ -15,7 +15,6 @@ use crate::campaigns::{
     ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use crate::store::{Inserted, StoreError};
-use redeliver_core::Timestamp;
 
 /// All that is remembered of campaigns.
 #[derive(Debug, Default)]
@@ -38,6 +37,11 @@ impl Desk {
         self.prospects.get(&(campaign.into(), *position))
     }
 
+    fn prospect_mut(&mut self, campaign: &str, id: &str) -> Option<&mut ProspectRecord> {
+        let position = self.positions.get(&(campaign.into(), id.to_owned()))?;
+        self.prospects.get_mut(&(campaign.into(), *position))
+    }
+
     fn enrol(&mut self, campaign: &str, prospect: Prospect) -> bool {
         let name: Name = campaign.into();
         let Some(record) = self.campaigns.get_mut(&name) else { return false };
@@ -48,8 +52,20 @@ impl Desk {
         record.prospects += 1;
         let position = record.prospects;
         self.positions.insert(id, position);
-        self.prospects.insert((name, position), ProspectRecord { position, prospect, stopped_for: None });
+        self.prospects.insert(
+            (name, position),
+            ProspectRecord { position, prospect, stopped_for: None, paused_at: None },
+        );
         true
+    }
+
+    /// Counts anew how the mails of a campaign have ended, if the content is one of its workspace's.
+    pub(super) fn count_ends(&mut self, workspace: &str, content: &Content, moved: EndsMoved) {
+        let Some(of) = MailOf::of_content(content) else { return };
+        let found = self.campaigns.get_mut(of.campaign.as_str());
+        if let Some(record) = found.filter(|record| &*record.workspace == workspace) {
+            record.ends += moved;
+        }
     }
 
     fn room(&self, request: &ReserveRequest) -> Room {
@@ -171,12 +187,8 @@ impl Campaigns for MemoryStore {
 
     async fn correct(&self, campaign: &str, prospect: Prospect) -> Result<bool, StoreError> {
         let mut all = self.lock();
-        let Some(position) = all.desk.positions.get(&(campaign.into(), prospect.id.clone())).copied() else {
-            return Ok(false);
-        };
-        if let Some(record) = all.desk.prospects.get_mut(&(campaign.into(), position)) {
-            record.prospect = prospect;
-        }
+        let Some(record) = all.desk.prospect_mut(campaign, &prospect.id) else { return Ok(false) };
+        record.prospect = prospect;
         Ok(true)
     }
 
@@ -199,12 +211,38 @@ impl Campaigns for MemoryStore {
         audit: Audit,
     ) -> Result<bool, StoreError> {
         let mut all = self.lock();
-        let Some(position) = all.desk.positions.get(&(campaign.into(), prospect.to_owned())).copied() else {
-            return Ok(false);
-        };
-        let found = all.desk.prospects.get_mut(&(campaign.into(), position));
+        let found = all.desk.prospect_mut(campaign, prospect);
         let Some(record) = found.filter(|record| record.stopped_for.is_none()) else { return Ok(false) };
         record.stopped_for = Some(reason.into());
+        record.paused_at = None;
+        all.note_deed(audit);
+        Ok(true)
+    }
+
+    async fn pause_prospect(&self, campaign: &str, prospect: &str, audit: Audit) -> Result<bool, StoreError> {
+        let mut all = self.lock();
+        let goes_on =
+            |record: &&mut ProspectRecord| record.stopped_for.is_none() && record.paused_at.is_none();
+        let Some(record) = all.desk.prospect_mut(campaign, prospect).filter(goes_on) else {
+            return Ok(false);
+        };
+        record.paused_at = Some(audit.at);
+        all.note_deed(audit);
+        Ok(true)
+    }
+
+    async fn resume_prospect(
+        &self,
+        campaign: &str,
+        prospect: &str,
+        audit: Audit,
+    ) -> Result<bool, StoreError> {
+        let mut all = self.lock();
+        let is_paused = |record: &&mut ProspectRecord| record.paused_at.is_some();
+        let Some(record) = all.desk.prospect_mut(campaign, prospect).filter(is_paused) else {
+            return Ok(false);
+        };
+        record.paused_at = None;
         all.note_deed(audit);
         Ok(true)
     }

@@ -174,6 +174,9 @@ impl Rows {
         if let Some(content) = change.content {
             row.content = Arc::unwrap_or_clone(content);
         }
+        if !change.ends.is_nothing() {
+            self.desk.count_ends(&row.message.workspace, &row.content, change.ends);
+        }
         if let Some(spawn) = change.spawn {
             self.insert(*spawn);
         }

@@ -1,11 +1,11 @@
-//! `/admin/campaigns/{campaign}`: how far a campaign has come, its calendar, what stands in its way, and its mails. It is
-//! launched, paused, resumed and ended here.
+//! `/admin/campaigns/{campaign}`: how far a campaign has come, its calendar, what stands in its way, who could not be planned,
+//! its mails, and one prospect who is looked up. It is launched, paused, resumed and ended here.
 
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use redeliver_core::campaign::{CampaignState, Interval, Settings, StepKey, WrittenRampUp};
+use redeliver_core::campaign::{CampaignState, Interval, Settings, WrittenRampUp};
 use redeliver_core::gate::{GateKey, Scope};
 use redeliver_core::status::Status;
 use redeliver_core::time::{parse_span, tell_span};
@@ -13,7 +13,6 @@ use redeliver_core::{State as Standing, Timestamp};
 use redeliver_engine::Engine;
 use redeliver_engine::campaign::{Place as Behind, ScheduledMail};
 use redeliver_engine::campaigns::CampaignRecord;
-use redeliver_engine::store::Filter;
 
 use super::calendar::Drawing;
 use super::campaigns::state_class;
@@ -23,10 +22,10 @@ use super::guard::Visitor;
 use super::moment::{Moment, Piece, pieces};
 use super::page::{Answer, page};
 use super::progress::Progress;
+use super::prospect::{LookedUp, look_up};
 use super::queue::{status_class, status_words};
 use super::refusal::Refusal;
 use super::routes::Stopped;
-use super::tally::Amount;
 use super::{Console, link};
 use crate::api::campaigns::{act, find, forecast, place};
 use crate::input::{Pair, Params, Segment};
@@ -37,9 +36,6 @@ const PAGE_LEN: usize = 20;
 
 /// Prospects that are planned for a forecast while somebody waits for the page.
 const FORECAST_PROSPECTS_MAX: u64 = 5_000;
-
-/// Mails that have ended without going out and are counted, of each kind.
-const ENDED_COUNTED_MAX: usize = 1_000;
 
 /// Holidays and the like that are named.
 const LISTED_MAX: usize = 12;
@@ -83,9 +79,9 @@ struct Page {
     scheduled: u64,
     sent: u64,
     left: u64,
-    dead: Amount,
+    dead: u64,
     dead_href: String,
-    cancelled: Amount,
+    cancelled: u64,
     progress: Progress,
     suppressed: String,
     last: Option<Moment>,
@@ -93,6 +89,14 @@ struct Page {
     stopped: Vec<Stopped>,
     can_let_go: bool,
     forecast: Vec<Piece>,
+    /// Where it is found out when all will be planned, if that takes long.
+    forecast_href: Option<String>,
+    /// How many could not be planned; who and why, of the first of them.
+    unplanned: u64,
+    unplanned_told: Vec<String>,
+    unplanned_are_more: bool,
+    can_plan_again: bool,
+    prospect: Option<LookedUp>,
     calendar: Option<Drawing>,
     steps: Vec<Step>,
     not_before: Option<Moment>,
@@ -115,19 +119,30 @@ pub(super) async fn show(
 ) -> Answer {
     let mut params = params.filled();
     let after = params.get("after", place::read);
+    let asked = params.text("prospect");
     params.finish()?;
     let engine = &console.server.engine;
     let record = find(&console.server, &visitor.caller, &id).await?;
-    let is_first = after.is_none();
-    let (mails, next) = engine.schedule_of(&record, after.unwrap_or_default(), PAGE_LEN).await?;
+    let is_first = after.is_none() && asked.is_none();
+    let (prospect, mails, next) = match &asked {
+        Some(asked) => {
+            let (prospect, mails) = look_up(engine, &record, asked, visitor.may_act()).await?;
+            (Some(prospect), mails, None)
+        }
+        None => {
+            let (mails, next) = engine.schedule_of(&record, after.unwrap_or_default(), PAGE_LEN).await?;
+            (None, mails, next)
+        }
+    };
     let calendar = engine.campaign_calendar(&id).await?;
     let sender = record.definition.from.as_ref().map_or("", |from| from.address.as_str());
     let stopped = stopped(engine, sender).await?;
     let suppressed = engine.suppressions(&record.workspace, "", SUPPRESSED_COUNTED_MAX + 1).await?.len();
     let (sent, now) = (calendar.sent(), engine.clock().now());
-    let (dead, cancelled) = ended(engine, &record).await?;
     let allowed = engine.workspace_settings(&record.workspace).await?;
     let (may_act, state, href) = (visitor.may_act(), record.state, link::campaign(&record.id));
+    let (ends, unplanned) = (record.ends, &record.ledger.unplanned);
+    let unforeseen = takes_long_to_foresee(&record).then(|| format!("{href}/forecast"));
     let is_open = matches!(state, CampaignState::Draft | CampaignState::Running | CampaignState::Paused);
     page(&Page {
         frame: Frame::around(&console, &visitor, Place::Campaigns),
@@ -144,15 +159,15 @@ pub(super) async fn show(
         scheduled: record.scheduled,
         sent,
         left: match is_open {
-            true => record.scheduled.saturating_sub(sent + dead.count + cancelled.count),
+            true => record.scheduled.saturating_sub(sent + ends.dead + ends.dismissed + ends.cancelled),
             false => 0,
         },
-        dead,
+        dead: ends.dead,
         dead_href: link::with(
             link::MESSAGES,
             &[("status", "dead"), ("route", &record.definition.route), ("workspace", &record.workspace)],
         ),
-        cancelled,
+        cancelled: ends.cancelled,
         progress: Progress::of(sent, record.scheduled),
         suppressed: match suppressed {
             count if count > SUPPRESSED_COUNTED_MAX => format!("{SUPPRESSED_COUNTED_MAX} +"),
@@ -163,6 +178,12 @@ pub(super) async fn show(
         can_let_go: may_act && visitor.caller.workspace.is_none() && !stopped.is_empty(),
         stopped,
         forecast: if is_open { pieces(&foresee(engine, &record).await?) } else { Vec::new() },
+        forecast_href: unforeseen,
+        unplanned: unplanned.count,
+        unplanned_told: unplanned.told.iter().map(|told| visible(told)).collect(),
+        unplanned_are_more: unplanned.count > unplanned.told.len() as u64,
+        can_plan_again: may_act && matches!(state, CampaignState::Running | CampaignState::Done),
+        prospect,
         calendar: Drawing::of(&calendar),
         steps: steps(&record),
         not_before: record.definition.start_at.map(Moment::clock),
@@ -208,25 +229,10 @@ async fn stopped(engine: &Engine, sender: &str) -> Result<Vec<Stopped>, Problem>
     Ok(gates.iter().filter(|gate| keys.contains(&gate.key)).map(Stopped::of).collect())
 }
 
-/// Mails of a campaign that are dead, and that were cancelled, as far as they are kept: those with keys of its sequence.
-async fn ended(engine: &Engine, record: &CampaignRecord) -> Result<(Amount, Amount), Problem> {
-    let (mut dead, mut cancelled) = (Amount::default(), Amount::default());
-    for (state, amount) in [("dead", &mut dead), ("cancelled", &mut cancelled)] {
-        let filter = Filter {
-            workspace: Some(record.workspace.clone()),
-            route: Some(record.definition.route.as_str().into()),
-            state: Some(state),
-            limit: ENDED_COUNTED_MAX,
-            ..Filter::default()
-        };
-        let found = engine.store().list(filter).await?;
-        let is_its = |key: &str| {
-            key.parse::<StepKey>().is_ok_and(|key| key.sequence() == record.definition.sequence_id)
-        };
-        let its = found.iter().filter(|message| message.key.as_deref().is_some_and(is_its));
-        *amount = Amount { count: its.count() as u64, is_least: found.len() >= ENDED_COUNTED_MAX };
-    }
-    Ok((dead, cancelled))
+/// Whether so many are still to be planned that a forecast is found out only where somebody asks for it.
+fn takes_long_to_foresee(record: &CampaignRecord) -> bool {
+    let ended = matches!(record.state, CampaignState::Cancelled | CampaignState::Done);
+    !ended && record.prospects.saturating_sub(record.ledger.plan.after) > FORECAST_PROSPECTS_MAX
 }
 
 /// What is to come, in a sentence: what is still to be planned, where it doesn't take long to find out, or when the last goes out.
@@ -376,6 +382,7 @@ fn waits_for(key: &GateKey) -> String {
     }
     for (start, words) in [
         ("pause:campaign:", "the campaign is paused"),
+        ("pause:prospect:", "whoever it is for is paused"),
         ("pause:sender:", "its sender is paused"),
         ("hold:sender:", "its sender is held"),
     ] {
@@ -411,6 +418,7 @@ mod tests {
         for (key, words) in [
             (GateKey::suppression("w"), "whoever it is for wants no more"),
             (GateKey::pause(Scope::Campaign, "c"), "the campaign is paused"),
+            (GateKey::prospect("c", "p-1"), "whoever it is for is paused"),
             (GateKey::hold(Scope::Sender, "ada@example.org"), "its sender is held"),
             (GateKey::pause(Scope::Sender, "ada@example.org"), "its sender is paused"),
             (GateKey::pause(Scope::Route, "email"), "pause:route:email"),

@@ -18,6 +18,7 @@ mod dead;
 mod edit;
 mod emails;
 mod flash;
+mod forecast;
 mod form;
 mod frame;
 mod guard;
@@ -33,6 +34,7 @@ mod overview;
 mod page;
 mod preview;
 mod progress;
+mod prospect;
 mod queue;
 mod refusal;
 mod routes;
@@ -86,6 +88,7 @@ pub fn router(server: Server, secure: Secure) -> Router<Server> {
         .route("/admin/bulk/{bulk}", get(bulk::one))
         .route("/admin/campaigns", get(campaigns::show))
         .route("/admin/campaigns/{campaign}", get(campaign::show))
+        .route("/admin/campaigns/{campaign}/forecast", get(forecast::show))
         .route("/admin/routes", get(routes::show))
         .route("/admin/audit", get(audit::show))
         .route("/admin/{*rest}", get(page::no_such_page))
@@ -101,6 +104,7 @@ pub fn router(server: Server, secure: Secure) -> Router<Server> {
         .route("/admin/bulk", post(bulk::begin))
         .route("/admin/bulk/{bulk}/{word}", post(bulk::tell))
         .route("/admin/campaigns/{campaign}/{word}", post(campaign::tell))
+        .route("/admin/campaigns/{campaign}/prospects/{prospect}/{word}", post(prospect::tell))
         .route("/admin/stopped/{scope}/{name}/release", post(routes::let_go))
         .route("/admin/routes/{name}/pause", post(routes::pause))
         .route("/admin/routes/{name}/resume", post(routes::resume))

@@ -130,9 +130,11 @@ fn check(console: &Console, visitor: &Visitor, name: &str) -> Result<(), Problem
     }
 }
 
-/// What is stopped, of all that isn't simply open. Those who want no more are not stopped: nobody waits for them.
+/// What is stopped, of all that isn't simply open. Those who want no more are not stopped: nobody waits for them; and those who
+/// are paused one by one are told of with their campaign.
 pub(super) fn stops(gates: &[GateRecord]) -> Vec<Stopped> {
-    gates.iter().filter(|gate| !gate.key.is_suppression()).map(Stopped::of).collect()
+    let is_told = |gate: &&GateRecord| !gate.key.is_suppression() && !gate.key.is_prospect();
+    gates.iter().filter(is_told).map(Stopped::of).collect()
 }
 
 impl Card {
@@ -263,6 +265,7 @@ mod tests {
             held(None),
             gate(GateKey::pause(Scope::Sender, "ada@example.org"), Closed::Paused),
             gate(GateKey::suppression("default"), Closed::Suppressed),
+            gate(GateKey::prospect("c", "p-1"), Closed::Paused),
         ]);
         let ends: Vec<(bool, &str)> = seen.iter().map(|one| (one.until.is_some(), one.ends)).collect();
         assert!(ends[0].0);

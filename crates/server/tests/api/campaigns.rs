@@ -1,6 +1,14 @@
 //! Campaigns are made, filled, launched, stopped and looked at.
 
+use std::time::Duration;
+
+use redeliver_core::Timestamp;
+use redeliver_core::campaign::CampaignState;
+use redeliver_core::change::Audit;
 use redeliver_engine::access::Role;
+use redeliver_engine::campaigns::{CampaignChange, Campaigns};
+use redeliver_engine::clock::{Clock, ManualClock};
+use redeliver_server::limits::Limits;
 use serde_json::{Value, json};
 
 use crate::rig::{ADMIN, Answer, Rig};
@@ -108,6 +116,47 @@ async fn the_documents_paths_schedule_and_list_in_its_own_words() {
     );
     let missing = rig.get("/api/campaigns/nothing/schedule").await;
     assert_eq!((missing.status.as_u16(), &missing.json()["error"]["code"]), (404, &json!("NOT_FOUND")));
+}
+
+#[tokio::test]
+async fn whoever_schedules_more_than_a_request_has_time_for_says_it_again_and_nothing_is_planned_twice() {
+    let clock = ManualClock::at(Timestamp::from_ms(1_796_115_600_000));
+    let limits = Limits { request_timeout: Duration::from_secs(2), ..Limits::default() };
+    let rig = Rig::at(clock.clone(), limits, Some(ADMIN));
+    let mut draft = draft();
+    draft["settings"] = json!({ "spacing": ["30s", "90s"] });
+    let id = make(&rig, &draft).await;
+    let audit =
+        Audit { actor: "ann".into(), action: "launch", subject: "c".into(), at: clock.now(), detail: None };
+    let (from, to) = (CampaignState::Draft, CampaignState::Running);
+    let launch = CampaignChange { id: id.as_str().into(), from, to, audit };
+    assert!(rig.store.move_campaign(launch).await.unwrap());
+    let lines = (1..=3_000)
+        .map(|n| format!("{{\"id\": \"p-{n}\", \"email\": \"p{n}@example.org\", \"first_name\": \"P\"}}\n"));
+    enrol(&rig, &id, "application/x-ndjson", &lines.collect::<String>()).await;
+    let path = format!("/api/campaigns/{id}/schedule");
+    // The time that it waits for is over while it still plans.
+    let (answer, ()) = tokio::join!(rig.post(&path, ""), async {
+        for _ in 0..60 {
+            tokio::task::yield_now().await;
+        }
+        clock.advance(Duration::from_millis(1_900));
+    });
+    let before = rig.store.campaign(&id).await.unwrap().unwrap();
+    assert!((1..6_000).contains(&before.scheduled), "some, and not all: {}", before.scheduled);
+    assert_eq!((answer.status.as_u16(), answer.header("retry-after")), (503, "1"));
+    let refused = answer.json();
+    assert_eq!([&refused["success"], &refused["error"]["code"]], [&json!(false), &json!("STILL_SCHEDULING")]);
+    let told = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        told.starts_with(&format!("{} of 3000 prospects are planned", before.ledger.plan.after)),
+        "{told}"
+    );
+    let again = rig.post(&path, "").await.json();
+    let (scheduled, skipped) = (6_000 - before.scheduled, before.scheduled);
+    let data = json!({ "scheduled": scheduled, "skipped": skipped, "errors": [] });
+    assert_eq!(again, json!({ "success": true, "data": data }), "it goes on where the first was");
+    assert_eq!(rig.post(&path, "").await.json()["data"]["skipped"], 6_000);
 }
 
 #[tokio::test]
@@ -241,6 +290,50 @@ async fn a_prospect_is_stopped_and_its_mails_are_cancelled_and_who_unsubscribes_
     let remove =
         async || rig.call("DELETE", "/v1/suppressions/p2@example.org", Some(ADMIN), "").await.status.as_u16();
     assert_eq!((remove().await, remove().await), (204, 404));
+}
+
+#[tokio::test]
+async fn a_prospect_is_paused_and_resumed_by_whoever_may_and_not_once_they_are_stopped() {
+    let rig = Rig::still();
+    let id = make(&rig, &draft()).await;
+    enrol(&rig, &id, "text/csv", THREE).await;
+    act(&rig, &id, "launch").await;
+    let one = format!("/v1/campaigns/{id}/prospects/p-2");
+    let seen = rig.get(&one).await.json();
+    assert_eq!(
+        seen,
+        json!({ "id": "p-2", "email": "p2@example.org", "zone": "America/New_York", "state": "active",
+            "paused_at": null, "stopped_for": null })
+    );
+    let paused = rig.post(&format!("{one}/pause"), "").await.json();
+    assert!(paused["state"] == "paused" && paused["paused_at"].is_string(), "{paused}");
+    assert_eq!(rig.post(&format!("{one}/pause"), "").await.json(), paused, "said twice, it is as it was");
+    let mails = rig.get(&format!("/v1/campaigns/{id}/schedule?limit=4")).await.json();
+    let mail = mails["items"][2]["id"].as_str().unwrap();
+    let said = rig.get(&format!("/v1/messages/{mail}/explain")).await.json();
+    assert!(said["sentence"].as_str().unwrap().contains("whoever it is for is paused since 20"), "{said}");
+    assert_eq!(rig.post(&format!("{one}/resume"), "").await.json(), seen);
+    assert_eq!(rig.post(&format!("{one}/resume"), "").await.status, 200);
+    let other = rig.key(Role::Admin, Some("other")).await;
+    let viewer = rig.key(Role::Viewer, None).await;
+    for (deed, missing) in [("pause", "p-9"), ("resume", "p-9")] {
+        let at = |who: &str| format!("/v1/campaigns/{id}/prospects/{who}/{deed}");
+        assert_eq!(rig.post(&at(missing), "").await.status, 404);
+        assert_eq!(rig.call("POST", &at("p-2"), Some(&other), "").await.status, 404);
+        assert_eq!(rig.call("POST", &at("p-2"), Some(&viewer), "").await.status, 403);
+    }
+    assert_eq!(rig.call("GET", &one, Some(&other), "").await.status, 404);
+    rig.post(&format!("{one}/stop"), r#"{"reason": "replied"}"#).await;
+    for deed in ["pause", "resume"] {
+        let answer = rig.post(&format!("{one}/{deed}"), "").await;
+        assert!(answer.status == 409 && answer.text.contains("was stopped (replied)"), "{}", answer.text);
+    }
+    assert_eq!(rig.get(&one).await.json()["state"], "stopped");
+    let deeds = rig.get("/v1/audit").await.json();
+    let subject = format!("campaign:{id}:p-2");
+    let its = deeds["items"].as_array().unwrap().iter().filter(|deed| deed["subject"] == subject);
+    let words: Vec<&str> = its.map(|deed| deed["action"].as_str().unwrap()).collect();
+    assert_eq!(words, ["stop", "resume", "pause"]);
 }
 
 #[tokio::test]

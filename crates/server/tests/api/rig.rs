@@ -14,7 +14,7 @@ use redeliver_core::email::Email;
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Failure, Name, Outcome, Policy, Route, Timestamp};
 use redeliver_engine::access::{Access, Role};
-use redeliver_engine::clock::WallClock;
+use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::emit::Silence;
 use redeliver_engine::memory::MemoryStore;
 use redeliver_engine::stop::{Stopper, stop_pair};
@@ -95,6 +95,11 @@ impl Rig {
     }
 
     pub fn with(limits: Limits, admin_key: Option<&str>) -> Self {
+        Self::at(WallClock::new(Timestamp::default()), limits, admin_key)
+    }
+
+    /// A server whose engine carries nothing, by this clock.
+    pub fn at(clock: Arc<dyn Clock>, limits: Limits, admin_key: Option<&str>) -> Self {
         let policy = Policy {
             backoff: Backoff::Table(vec![Duration::from_secs(60)]),
             jitter: Jitter::None,
@@ -111,7 +116,6 @@ impl Rig {
             Line::new(route, &peer(name), Vec::new()).unwrap()
         };
         let store = Arc::new(MemoryStore::new());
-        let clock = WallClock::new(Timestamp::default());
         let mut campaign = line("campaign");
         campaign.route.key_retention = None;
         let lines = vec![line("email"), line("sms"), campaign];

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::attempt::{AttemptRecord, Verdict};
 use redeliver_core::bulk::{Bulk, Pace, Standing, Total, Which};
-use redeliver_core::campaign::{CampaignState, Ledger, MailOf};
+use redeliver_core::campaign::{CampaignState, Ends, Ledger, MailOf};
 use redeliver_core::change::Audit;
 use redeliver_core::edit::{Difference, EditRecord};
 use redeliver_core::email::{Attachment, Email, Ics, Mailbox};
@@ -163,6 +163,7 @@ async fn campaign_with(stage: &Stage, id: &str, text: &str, settings: Value) {
         prospects: 0,
         scheduled: 0,
         last_at: None,
+        ends: Ends::default(),
         created_at: at,
     };
     let audit = Audit { actor: "stage".into(), action: "create", subject: id.into(), at, detail: None };
@@ -246,7 +247,8 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
     let mut reader = Reader::new(&stage.router);
     assert_eq!(reader.log_in(&key.text).await.location(), "/admin");
     let mut shapes = Vec::new();
-    let asked: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let escaped = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let asked = escaped(text);
     for path in [
         "/admin",
         "/admin/email-queue",
@@ -258,6 +260,9 @@ async fn shapes(text: &str) -> Vec<Vec<String>> {
         &format!("/admin/bulk/{}", bulk.id),
         "/admin/campaigns",
         &format!("/admin/campaigns/{campaign}"),
+        &format!("/admin/campaigns/{campaign}?prospect=no{asked}"),
+        &format!("/admin/campaigns/{campaign}?prospect={}", escaped(&id_of(text))),
+        &format!("/admin/campaigns/{campaign}/forecast"),
         "/admin/keys",
         "/admin/routes",
         &format!("/admin/messages/{id}"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::Router;
 use redeliver_core::accept::NewMessage;
-use redeliver_core::campaign::{CampaignState, Ledger};
+use redeliver_core::campaign::{CampaignState, Ends, Ledger};
 use redeliver_core::change::Audit;
 use redeliver_core::email::{Email, Mailbox};
 use redeliver_core::policy::{Backoff, Jitter};
@@ -159,6 +159,7 @@ impl Stage {
             prospects: 0,
             scheduled: 0,
             last_at: None,
+            ends: Ends::default(),
             created_at: at,
         };
         let audit = Audit { actor: "stage".into(), action: "create", subject: name.into(), at, detail: None };

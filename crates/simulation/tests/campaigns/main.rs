@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redeliver_core::calendar::Zone;
-use redeliver_core::campaign::{CampaignState, Ledger, Prospect, Settings};
+use redeliver_core::campaign::{CampaignState, Ends, Ledger, Prospect, Settings};
 use redeliver_core::change::Audit;
 use redeliver_core::email::Email;
 use redeliver_core::gate::Scope;
 use redeliver_core::outcome::Blame;
 use redeliver_core::route::{OnAuthError, OnLost};
-use redeliver_core::{Failure, Outcome, Route, Timestamp};
-use redeliver_engine::campaign::Scheduling;
+use redeliver_core::{Failure, Outcome, Route, State, Timestamp};
+use redeliver_engine::campaign::{CampaignError, Scheduling};
 use redeliver_engine::campaigns::{CampaignRecord, Campaigns};
 use redeliver_simulation::stage::{Act, Carrying, Stage, route};
 
@@ -66,6 +66,7 @@ fn set_up_steps(stage: &mut Stage, id: &'static str, settings: &str, prospects: 
         prospects: 0,
         scheduled: 0,
         last_at: None,
+        ends: Ends::default(),
         created_at: stage.time(),
     };
     let people = (1..=prospects).map(|n| Prospect {
@@ -206,6 +207,63 @@ fn nothing_goes_out_while_a_campaign_is_paused_nor_after_a_stop_nor_after_it_was
     assert!(
         log.carryings.iter().all(|carrying| !carrying.message.key.as_deref().unwrap().starts_with("p-2:"))
     );
+}
+
+#[test]
+fn what_is_scheduled_for_whoever_is_paused_waits_at_no_cost_and_goes_out_in_its_window_once_they_are_resumed()
+{
+    let mut stage = Stage::at_ease(campaigns_route(), delivered);
+    set_up(&mut stage, "c", NINE_TO_ELEVEN, 4);
+    launch(&mut stage, "c");
+    act(&mut stage, async |engine| {
+        let paused = engine.pause_prospect("c", "p-2", &"ann".into()).await.unwrap();
+        assert!(paused.paused_at.is_some());
+        let missing = engine.pause_prospect("c", "p-99", &"ann".into()).await;
+        assert!(matches!(missing, Err(CampaignError::NoProspect(_))), "{missing:?}");
+    });
+    stage.pass(4 * DAY);
+    let seen: Vec<String> = stage.log().carryings.iter().map(prospect_of).collect();
+    assert!(seen.len() == 6 && !seen.contains(&"p-2".to_owned()), "{seen:?}");
+    assert_eq!(state(&mut stage, "c"), CampaignState::Running, "somebody is still to be written to");
+    let gates = |stage: &mut Stage| act(stage, async |engine| engine.store().gates().await.unwrap().len());
+    assert_eq!(gates(&mut stage), 1, "one row, however many mails wait");
+    act(&mut stage, async |engine| engine.resume_prospect("c", "p-2", &"ann".into()).await.map(drop))
+        .unwrap();
+    stage.pass(4 * DAY);
+    let log = stage.log();
+    let late: Vec<&Carrying> = log.carryings.iter().filter(|one| prospect_of(one) == "p-2").collect();
+    assert_eq!(late.len(), 2);
+    assert!(late.iter().all(|one| one.message.attempts == 0), "waiting is no try");
+    drop(log);
+    judge(&times(&stage), 6);
+    assert_eq!((gates(&mut stage), state(&mut stage, "c")), (0, CampaignState::Done));
+}
+
+#[test]
+fn what_waits_for_whoever_is_paused_ends_with_a_stop_and_with_the_campaign() {
+    for is_stop in [true, false] {
+        let mut stage = Stage::at_ease(campaigns_route(), delivered);
+        set_up(&mut stage, "c", NINE_TO_ELEVEN, 2);
+        launch(&mut stage, "c");
+        act(&mut stage, async |engine| engine.pause_prospect("c", "p-1", &"ann".into()).await.map(drop))
+            .unwrap();
+        stage.pass(3 * DAY);
+        act(&mut stage, async move |engine| match is_stop {
+            true => engine.stop_prospect("c", "p-1", "replied", &"ann".into()).await.map(drop),
+            false => engine.cancel_campaign("c", &"ann".into()).await.map(drop),
+        })
+        .unwrap();
+        stage.pass(DAY);
+        let store = Arc::clone(&stage.store);
+        let keys = ["p-1:c:1", "p-1:c:2"].map(str::to_owned).to_vec();
+        let found = stage.now(async move { store.by_keys("default", keys).await }).unwrap();
+        for keyed in found {
+            let state = keyed.unwrap().message.unwrap().state;
+            assert!(matches!(state, State::Cancelled { .. }), "{state:?}");
+        }
+        assert_eq!(times(&stage).len(), 2, "only to the other one");
+        assert!(act(&mut stage, async |engine| engine.store().gates().await.unwrap()).is_empty());
+    }
 }
 
 #[test]

@@ -164,6 +164,29 @@ fn a_mail_whose_step_before_was_refused_says_in_words_that_it_never_follows() {
 }
 
 #[test]
+fn a_mail_to_whoever_is_paused_says_so_before_its_time_and_after() {
+    let mut stage = Stage::at_ease(campaigns_route(), delivered);
+    set_up(&mut stage, "c", NINE_TO_ELEVEN, 1);
+    launch(&mut stage, "c");
+    act(&mut stage, async |engine| engine.pause_prospect("c", "p-1", &"ann".into()).await.map(drop)).unwrap();
+    let since = stage.time();
+    let said = explained(&mut stage, "p-1:c:1");
+    let words =
+        format!("whoever it is for is paused since {since}, and it goes out once a person resumes them");
+    assert!(said.sentence.contains(&words) && said.earliest_at.is_none(), "{}", said.sentence);
+    stage.pass(DAY);
+    let said = explained(&mut stage, "p-1:c:1");
+    let words = format!(
+        "It waits: prospect p-1 is paused by a person since {since}, and goes on when a person resumes it"
+    );
+    assert!(said.sentence.starts_with(&words), "{}", said.sentence);
+    assert!(!said.sentence.contains("whoever it is for"), "said once: {}", said.sentence);
+    act(&mut stage, async |engine| engine.resume_prospect("c", "p-1", &"ann".into()).await.map(drop))
+        .unwrap();
+    assert!(!explained(&mut stage, "p-1:c:2").sentence.contains("paused"));
+}
+
+#[test]
 fn what_whoever_tends_could_not_plan_is_kept_with_the_campaign_and_planned_once_it_is_corrected() {
     let mut stage = Stage::at_ease(campaigns_route(), delivered);
     set_up(&mut stage, "c", NINE_TO_ELEVEN, 1);

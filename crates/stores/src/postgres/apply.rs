@@ -1,8 +1,9 @@
 //! Writes what core decided, all of a change or nothing of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use redeliver_core::attempt::AttemptRecord;
+use redeliver_core::campaign::EndsMoved;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::edit::EditRecord;
 use redeliver_core::{Change, Content, Message, MessageId, State, Timestamp};
@@ -11,13 +12,14 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use super::campaigns::is_text;
 use super::columns::{Messages, without_nul};
 use super::errors::{Fault, own};
 use super::insert::{How, insert_all, put_contents};
 use super::line::Line;
 use super::read;
 use super::rows::get;
-use crate::encode::{failure_to_text, to_text};
+use crate::encode::{campaign_of, failure_to_text, to_text};
 
 pub(super) async fn apply(db: &mut Line<'_>, changes: &[Change]) -> Result<Vec<Applied>, Fault> {
     let rounds = rounds(changes);
@@ -34,6 +36,13 @@ pub(super) async fn apply(db: &mut Line<'_>, changes: &[Change]) -> Result<Vec<A
     let mut answers = Vec::new();
     for round in &rounds {
         answers.extend(apply_round(transaction.client(), round).await?);
+    }
+    let applied = answers.iter().filter(|(_, answer)| *answer == Applied::Applied);
+    let applied = applied.filter_map(|(place, _)| changes.get(*place));
+    let ended: Vec<&Change> = applied.filter(|change| !change.ends.is_nothing()).collect();
+    // Last of all, so that whoever waits for these rows has no others to take.
+    if !ended.is_empty() {
+        count_ends(transaction.client(), &ended).await?;
     }
     transaction.commit().await?;
     Ok(in_order(answers))
@@ -197,6 +206,41 @@ async fn write_what_comes_with(db: &Client, applied: &[Placed<'_>]) -> Result<()
     if !deeds.is_empty() {
         write_audit(db, &deeds).await?;
     }
+    Ok(())
+}
+
+/// Counts anew how the mails of campaigns have ended, as far as these messages are such.
+async fn count_ends(db: &Client, changes: &[&Change]) -> Result<(), Fault> {
+    let ids: Vec<Uuid> = changes.iter().filter_map(|change| own(&change.message.id)).collect();
+    let found = db.query_typed(include_str!("sql/attributes.sql"), &[(&ids as _, Type::UUID_ARRAY)]).await?;
+    let mut campaigns: HashMap<Uuid, String> = HashMap::new();
+    for row in &found {
+        if let Some(campaign) = campaign_of(get(row, 1)?).filter(|campaign| is_text(campaign)) {
+            campaigns.insert(get(row, 0)?, campaign);
+        }
+    }
+    let mut all: BTreeMap<(&str, &str), EndsMoved> = BTreeMap::new();
+    for change in changes {
+        if let Some(campaign) = own(&change.message.id).and_then(|id| campaigns.get(&id)) {
+            *all.entry((campaign, &change.message.workspace)).or_default() += change.ends;
+        }
+    }
+    all.retain(|_, moved| !moved.is_nothing());
+    if all.is_empty() {
+        return Ok(());
+    }
+    let (names, workspaces): (Vec<&str>, Vec<&str>) = all.keys().copied().unzip();
+    let dead: Vec<i64> = all.values().map(|moved| moved.dead).collect();
+    let dismissed: Vec<i64> = all.values().map(|moved| moved.dismissed).collect();
+    let cancelled: Vec<i64> = all.values().map(|moved| moved.cancelled).collect();
+    let params = [
+        (&names as _, Type::TEXT_ARRAY),
+        (&workspaces as _, Type::TEXT_ARRAY),
+        (&dead as _, Type::INT8_ARRAY),
+        (&dismissed as _, Type::INT8_ARRAY),
+        (&cancelled as _, Type::INT8_ARRAY),
+    ];
+    db.execute_typed(include_str!("sql/count_ends.sql"), &params).await?;
     Ok(())
 }
 

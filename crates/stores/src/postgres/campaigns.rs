@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use redeliver_core::campaign::{Prospect, Settings};
+use redeliver_core::campaign::{Ends, Prospect, Settings};
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::quota::{CounterKey, Whose};
 use redeliver_core::{Name, Timestamp};
@@ -90,6 +90,19 @@ impl Campaigns for Postgres {
         audit: Audit,
     ) -> Result<bool, StoreError> {
         transact!(self, |db| stop_prospect(db, [campaign, prospect, reason], &audit))
+    }
+
+    async fn pause_prospect(&self, campaign: &str, prospect: &str, audit: Audit) -> Result<bool, StoreError> {
+        transact!(self, |db| pause_prospect(db, campaign, prospect, &audit))
+    }
+
+    async fn resume_prospect(
+        &self,
+        campaign: &str,
+        prospect: &str,
+        audit: Audit,
+    ) -> Result<bool, StoreError> {
+        transact!(self, |db| resume_prospect(db, campaign, prospect, &audit))
     }
 
     async fn dossier(&self, campaign: &str, prospect: &str) -> Result<Option<Dossier>, StoreError> {
@@ -231,6 +244,7 @@ async fn campaigns(db: &Client, sql: &str, name: &str) -> Result<Vec<CampaignRec
             prospects: number(row, 5)?,
             scheduled: number(row, 6)?,
             last_at: time_if_any(row, 7)?,
+            ends: Ends { dead: number(row, 9)?, dismissed: number(row, 10)?, cancelled: number(row, 11)? },
             created_at: time(row, 8)?,
         })
     };
@@ -313,6 +327,33 @@ async fn stop_prospect(
     write_as_a_deed(db, include_str!("sql/stop_prospect.sql"), &params, audit).await
 }
 
+async fn pause_prospect(
+    db: &mut Line<'_>,
+    campaign: &str,
+    prospect: &str,
+    audit: &Audit,
+) -> Result<bool, Fault> {
+    if !is_text(campaign) || !is_text(prospect) {
+        return Ok(false);
+    }
+    let params =
+        [(&campaign as _, Type::TEXT), (&prospect as _, Type::TEXT), (&audit.at.as_ms() as _, Type::INT8)];
+    write_as_a_deed(db, include_str!("sql/pause_prospect.sql"), &params, audit).await
+}
+
+async fn resume_prospect(
+    db: &mut Line<'_>,
+    campaign: &str,
+    prospect: &str,
+    audit: &Audit,
+) -> Result<bool, Fault> {
+    if !is_text(campaign) || !is_text(prospect) {
+        return Ok(false);
+    }
+    let params = [(&campaign as _, Type::TEXT), (&prospect as _, Type::TEXT)];
+    write_as_a_deed(db, include_str!("sql/resume_prospect.sql"), &params, audit).await
+}
+
 async fn dossier(db: &Client, campaign: &str, id: &str) -> Result<Option<Dossier>, Fault> {
     if !is_text(campaign) || !is_text(id) {
         return Ok(None);
@@ -321,10 +362,10 @@ async fn dossier(db: &Client, campaign: &str, id: &str) -> Result<Option<Dossier
     let found = db.query_typed_opt(include_str!("sql/dossier.sql"), &params).await?;
     let Some(row) = found else { return Ok(None) };
     Ok(Some(Dossier {
-        workspace: get::<&str>(&row, 5)?.into(),
+        workspace: get::<&str>(&row, 6)?.into(),
         prospect: prospect(&row)?,
-        state: campaign_state(get(&row, 3)?)?,
-        settings_version: get::<Option<i64>>(&row, 4)?.unwrap_or(0) as u64,
+        state: campaign_state(get(&row, 4)?)?,
+        settings_version: get::<Option<i64>>(&row, 5)?.unwrap_or(0) as u64,
     }))
 }
 
@@ -406,6 +447,7 @@ fn prospect(row: &Row) -> Result<ProspectRecord, Fault> {
         position: number(row, 0)?,
         prospect: from_text("prospect", get(row, 1)?)?,
         stopped_for: text_if_any(row, 2)?,
+        paused_at: time_if_any(row, 3)?,
     })
 }
 

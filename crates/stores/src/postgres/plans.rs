@@ -140,6 +140,8 @@ fn types_of(sql: &str, count: usize) -> Vec<&'static str> {
         "uuid int8 bool int8".split(' ').collect()
     } else if sql.contains("held (id, claim)") {
         "uuid int8".split(' ').collect()
+    } else if sql.contains("said (campaign, workspace, dead") {
+        "text text int8 int8 int8".split(' ').collect()
     } else if sql.contains("said (key, workspace)") {
         "text text".split(' ').collect()
     } else if sql.contains("redeliver_attempts (") && sql.contains("unnest") {

@@ -12,7 +12,7 @@ use super::errors::{Fault, own};
 use super::insert::{insert_one, put_content};
 use super::read;
 use super::rows::bind_message;
-use crate::encode::{failure_to_text, to_text};
+use crate::encode::{campaign_of, failure_to_text, to_text};
 
 pub(super) fn apply(db: &Connection, changes: &[Change]) -> Result<Vec<Applied>, Fault> {
     let mut writing = Writing {
@@ -41,6 +41,9 @@ impl Writing<'_> {
         }
         if let Some(content) = &change.content {
             put_content(self.db, id, content)?;
+        }
+        if !change.ends.is_nothing() {
+            count_ends(self.db, id, change)?;
         }
         if let Some(spawn) = &change.spawn {
             insert_one(self.db, spawn)?;
@@ -96,6 +99,22 @@ impl Writing<'_> {
 
 /// The place of the fence that a message must have, behind its columns.
 const EXPECTED_FENCE: usize = super::rows::MESSAGE_COLUMNS + 1;
+
+/// Counts anew how the mails of a campaign have ended, if the message is one.
+fn count_ends(db: &Connection, id: &[u8; 16], change: &Change) -> Result<(), Fault> {
+    let mut get = db.prepare_cached(include_str!("sql/attributes.sql"))?;
+    let attributes: Option<Option<String>> = get.query_row([id], |row| row.get(0)).optional()?;
+    let Some(campaign) = campaign_of(attributes.flatten().as_deref()) else { return Ok(()) };
+    let moved = change.ends;
+    db.prepare_cached(include_str!("sql/count_ends.sql"))?.execute(params![
+        campaign,
+        &*change.message.workspace,
+        moved.dead,
+        moved.dismissed,
+        moved.cancelled
+    ])?;
+    Ok(())
+}
 
 /// What it means that a change found another fence.
 fn superseded(db: &Connection, change: &Change) -> Result<Applied, Fault> {

@@ -1,7 +1,7 @@
 //! Campaigns: what they are, whom they write to, what of them has been planned, and how much of each quota is used.
 
 use async_trait::async_trait;
-use redeliver_core::campaign::{Prospect, Settings};
+use redeliver_core::campaign::{Ends, Prospect, Settings};
 use redeliver_core::change::Audit;
 use redeliver_core::quota::{CounterKey, Whose};
 use redeliver_core::{Name, Timestamp};
@@ -10,7 +10,7 @@ use redeliver_engine::campaigns::{
     ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use redeliver_engine::store::{Inserted, StoreError};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::apply::write_audit;
 use super::errors::Fault;
@@ -88,6 +88,21 @@ impl<R: Runs> Campaigns for SqliteOn<R> {
     ) -> Result<bool, StoreError> {
         let [campaign, prospect, reason] = [campaign, prospect, reason].map(str::to_owned);
         self.runs.write(1, move |db| stop_prospect(db, [&campaign, &prospect, &reason], &audit)).await
+    }
+
+    async fn pause_prospect(&self, campaign: &str, prospect: &str, audit: Audit) -> Result<bool, StoreError> {
+        let [campaign, prospect] = [campaign, prospect].map(str::to_owned);
+        self.runs.write(1, move |db| pause_prospect(db, &campaign, &prospect, &audit)).await
+    }
+
+    async fn resume_prospect(
+        &self,
+        campaign: &str,
+        prospect: &str,
+        audit: Audit,
+    ) -> Result<bool, StoreError> {
+        let [campaign, prospect] = [campaign, prospect].map(str::to_owned);
+        self.runs.write(1, move |db| resume_prospect(db, &campaign, &prospect, &audit)).await
     }
 
     async fn dossier(&self, campaign: &str, prospect: &str) -> Result<Option<Dossier>, StoreError> {
@@ -209,6 +224,7 @@ fn campaigns(db: &Connection, sql: &str, name: &str) -> Result<Vec<CampaignRecor
             prospects: number(row, 5)?,
             scheduled: number(row, 6)?,
             last_at: time_if_any(row, 7)?,
+            ends: Ends { dead: number(row, 9)?, dismissed: number(row, 10)?, cancelled: number(row, 11)? },
             created_at: time(row, 8)?,
         });
     }
@@ -226,12 +242,8 @@ fn unfinished(db: &Connection, now: Timestamp) -> Result<Vec<Unfinished>, Fault>
 }
 
 fn move_campaign(db: &Connection, change: &CampaignChange) -> Result<bool, Fault> {
-    let mut update = db.prepare_cached(include_str!("sql/move_campaign.sql"))?;
-    let moved = update.execute(params![&*change.id, change.from.name(), change.to.name()])? == 1;
-    if moved {
-        write_audit(db, &change.audit)?;
-    }
-    Ok(moved)
+    let params = params![&*change.id, change.from.name(), change.to.name()];
+    write_as_a_deed(db, include_str!("sql/move_campaign.sql"), params, &change.audit)
 }
 
 fn enrol(db: &Connection, campaign: &str, prospects: &[Prospect]) -> Result<Vec<bool>, Fault> {
@@ -277,12 +289,26 @@ fn stop_prospect(
     [campaign, prospect, reason]: [&str; 3],
     audit: &Audit,
 ) -> Result<bool, Fault> {
-    let mut update = db.prepare_cached(include_str!("sql/stop_prospect.sql"))?;
-    let stopped = update.execute([campaign, prospect, reason])? == 1;
-    if stopped {
+    let params = params![campaign, prospect, reason];
+    write_as_a_deed(db, include_str!("sql/stop_prospect.sql"), params, audit)
+}
+
+fn pause_prospect(db: &Connection, campaign: &str, prospect: &str, audit: &Audit) -> Result<bool, Fault> {
+    let params = params![campaign, prospect, audit.at.as_ms()];
+    write_as_a_deed(db, include_str!("sql/pause_prospect.sql"), params, audit)
+}
+
+fn resume_prospect(db: &Connection, campaign: &str, prospect: &str, audit: &Audit) -> Result<bool, Fault> {
+    write_as_a_deed(db, include_str!("sql/resume_prospect.sql"), params![campaign, prospect], audit)
+}
+
+/// Writes one row and who did that, if the row is as the statement wants it. Says whether it was.
+fn write_as_a_deed(db: &Connection, sql: &str, params: &[&dyn ToSql], audit: &Audit) -> Result<bool, Fault> {
+    let is_written = db.prepare_cached(sql)?.execute(params)? == 1;
+    if is_written {
         write_audit(db, audit)?;
     }
-    Ok(stopped)
+    Ok(is_written)
 }
 
 fn dossier(db: &Connection, campaign: &str, id: &str) -> Result<Option<Dossier>, Fault> {
@@ -290,10 +316,10 @@ fn dossier(db: &Connection, campaign: &str, id: &str) -> Result<Option<Dossier>,
     let mut found = get.query([campaign, id])?;
     let Some(row) = found.next()? else { return Ok(None) };
     Ok(Some(Dossier {
-        workspace: text(row, 5)?.unwrap_or_default(),
+        workspace: text(row, 6)?.unwrap_or_default(),
         prospect: prospect(row)?,
-        state: campaign_state(&text(row, 3)?.unwrap_or_default())?,
-        settings_version: row.get::<_, Option<i64>>(4)?.unwrap_or(0) as u64,
+        state: campaign_state(&text(row, 4)?.unwrap_or_default())?,
+        settings_version: row.get::<_, Option<i64>>(5)?.unwrap_or(0) as u64,
     }))
 }
 
@@ -352,6 +378,7 @@ fn prospect(row: &Row<'_>) -> Result<ProspectRecord, Fault> {
         position: number(row, 0)?,
         prospect: json(row, 1, "prospect")?,
         stopped_for: text(row, 2)?,
+        paused_at: time_if_any(row, 3)?,
     })
 }
 

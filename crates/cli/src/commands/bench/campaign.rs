@@ -68,7 +68,7 @@ async fn watch(engine: &Engine, id: &str, bar: &ProgressBar) {
 }
 
 /// A campaign with so many prospects, as a draft.
-async fn enrolled(engine: &Engine, prospects: usize, report: &Report) -> anyhow::Result<Name> {
+pub(super) async fn enrolled(engine: &Engine, prospects: usize, report: &Report) -> anyhow::Result<Name> {
     let step = |order: usize, delay_days: u32| {
         serde_json::json!({ "order": order, "delay_days": delay_days, "subject": "Hi {{ first_name }}",
             "text": "Hello {{ first_name }}, this is the first of a few words about what you may want to hear of." })

@@ -15,7 +15,7 @@ mod wrk;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use redeliver_stores::postgres::bare::Bare;
 
 use crate::args::BenchArgs;

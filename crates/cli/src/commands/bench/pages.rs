@@ -1,38 +1,57 @@
 //! How long each page of the console takes to its first byte, over HTTP, with millions of messages behind it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use redeliver_core::accept::NewMessage;
+use redeliver_core::bulk::{Bulk, Standing, Total, Which};
 use redeliver_core::email::{Email, Mailbox};
+use redeliver_core::operate::Action;
+use redeliver_core::{Route, Timestamp};
 use redeliver_engine::intake::Sink;
 use redeliver_engine::store::Filter;
+use redeliver_stores::Postgres;
+use redeliver_stores::postgres::OpenOptions;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
+use super::campaign::enrolled;
 use super::carrier::Carrier;
 use super::http::{KEY, Served};
 use super::report::{Report, Row};
-use super::rig::{Place, Rig};
+use super::rig::{Opened, Place, Rig, route};
 
 /// How often each page is asked for.
 const LOOKS: usize = 20;
 /// E-mails among the messages, so that the e-mail queue has something to show.
 const EMAILS: usize = 200;
 
+/// Prospects of the campaign that is looked at: more than a forecast within a page takes.
+const PROSPECTS: usize = 10_000;
+
 /// Every page, with so many messages that wait for their time and a share that is in each other state.
 pub(super) async fn pages(n: usize, place: &Place, report: &mut Report) -> anyhow::Result<()> {
-    let opened = place.fresh().await?;
+    let Place::Postgres(url) = place else { return Ok(()) };
+    drop(place.fresh().await?);
     let Some(database) = place.database().await? else { return Ok(()) };
+    let store = Arc::new(Postgres::open(url.expose(), OpenOptions::default()).await?);
+    let opened = Opened { store: Arc::clone(&store) as _, clock: store.clock() };
     let bar = report.bar("pages: filling", n);
     database.fill(n, opened.clock.now(), false).await?;
-    let rig = Rig::new(opened, Carrier::default())?;
+    let route = Route { key_retention: None, ..route() };
+    let rig = Rig::for_campaigns(opened, Carrier::default(), route, store)?;
     rig.engine.accept((0..EMAILS).map(email).collect::<anyhow::Result<_>>()?).await?;
-    database.vacuum().await?;
-    bar.finish_and_clear();
     let newest = rig.engine.store().list(Filter { limit: 1, ..Filter::default() }).await?.pop();
-    let newest = newest.context("there is no message")?.id;
+    let newest = newest.context("there is no message")?.id.to_string();
+    bar.finish_and_clear();
+    let draft = enrolled(&rig.engine, PROSPECTS, report).await?;
+    let launched = enrolled(&rig.engine, PROSPECTS, report).await?;
+    rig.engine.launch_campaign(&launched, &"bench".into()).await?;
+    let bulk = bulk(rig.engine.clock().now());
+    rig.engine.store().put_bulk(bulk.clone(), None).await?;
+    database.vacuum().await?;
 
     let served = Served::begin(&rig).await?;
     let mut reader = Reader::log_in(served.address).await?;
@@ -46,8 +65,15 @@ pub(super) async fn pages(n: usize, place: &Place, report: &mut Report) -> anyho
         "/admin/messages?error=451",
         "/admin/messages?recipient=nobody",
         &format!("/admin/messages/{newest}"),
+        &format!("/admin/messages/{newest}/edit"),
+        &format!("/admin/messages/{newest}/body"),
         "/admin/dead-letters",
         "/admin/bulk",
+        &format!("/admin/bulk/{}", bulk.id),
+        "/admin/campaigns",
+        &format!("/admin/campaigns/{draft}"),
+        &format!("/admin/campaigns/{launched}"),
+        &format!("/admin/campaigns/{launched}?prospect=prospect-{}", PROSPECTS / 2),
         "/admin/routes",
         "/admin/audit",
         "/admin/keys",
@@ -59,7 +85,8 @@ pub(super) async fn pages(n: usize, place: &Place, report: &mut Report) -> anyho
             times_ms.push(reader.get(path).await?);
         }
         times_ms.sort_by(f64::total_cmp);
-        let shown = path.replace(&newest.to_string(), "{id}");
+        let names = [(newest.as_str(), "{id}"), (&*draft, "{draft}"), (&*launched, "{launched}")];
+        let shown = names.into_iter().fold(path.to_owned(), |path, (id, name)| path.replace(id, name));
         report.add(Row { n, ..Row::times(&format!("page {shown}"), &times_ms) })?;
     }
     drop(reader);
@@ -72,10 +99,36 @@ fn email(number: usize) -> anyhow::Result<NewMessage> {
         to: vec![to],
         subject: format!("Your booking {number}"),
         text: Some("The tour begins at nine.".to_owned()),
+        html: Some("<p>The tour begins at nine.</p>".to_owned()),
         ..Email::default()
     };
     let content = email.to_content().map_err(|wrong| anyhow::anyhow!("the benchmark's e-mail: {wrong:?}"))?;
     Ok(NewMessage::new("bench", content))
+}
+
+/// Something that is being done to many messages.
+fn bulk(now: Timestamp) -> Bulk {
+    Bulk {
+        id: "b".into(),
+        version: 0,
+        actor: "bench".into(),
+        action: Action::Retry,
+        which: Which { error: Some("451".to_owned()), ..Which::default() },
+        rate_per_s: 50,
+        is_careful: true,
+        standing: Standing::Paused,
+        why: None,
+        done: 111,
+        skipped: 3,
+        total: Some(Total { count: 10_000, is_least: true }),
+        worked_ms: 60_000,
+        after: None,
+        stage: 2,
+        trial: Vec::new(),
+        held: None,
+        created_at: now,
+        updated_at: now,
+    }
 }
 
 /// Somebody who has logged in.

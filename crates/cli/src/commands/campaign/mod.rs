@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::times::Times;
 use super::{print, show};
-use crate::args::{CampaignArgs, CampaignCommand, OutputArgs, ReachArgs};
+use crate::args::{CampaignArgs, CampaignCommand, OutputArgs, ProspectArgs, ReachArgs};
 use crate::exit::{Usage, print_aside};
 use crate::reach::{self, Missing, Reach, Request, segment};
 
@@ -25,6 +25,15 @@ pub(super) struct Campaign {
     planned: u64,
     scheduled: u64,
     last_at: Option<Timestamp>,
+}
+
+/// A prospect as the API tells it.
+#[derive(Deserialize)]
+struct Prospect {
+    id: String,
+    state: String,
+    paused_at: Option<Timestamp>,
+    stopped_for: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -44,14 +53,16 @@ pub(super) fn run(command: &CampaignCommand) -> anyhow::Result<()> {
     match command {
         CampaignCommand::Create { file, json, reach } => create(file, *json, reach),
         CampaignCommand::List { workspace, output, reach } => list(workspace.as_deref(), *output, reach),
-        CampaignCommand::Show(args) => look(args, Request::get(path(&args.id, ""))),
+        CampaignCommand::Show(args) => look(args, Request::get(path_of(args, ""))),
         CampaignCommand::Import { id, file, reach } => import::run(id, file, reach),
         CampaignCommand::Forecast(args) => forecast(args),
         CampaignCommand::Days(args) => days(args),
         CampaignCommand::Launch(args) => launch::run(args),
-        CampaignCommand::Pause(args) => look(args, Request::post(path(&args.id, "/pause"))),
-        CampaignCommand::Resume(args) => look(args, Request::post(path(&args.id, "/resume"))),
-        CampaignCommand::Cancel(args) => look(args, Request::post(path(&args.id, "/cancel"))),
+        CampaignCommand::Pause(args) => look(args, Request::post(path_of(args, "/pause"))),
+        CampaignCommand::Resume(args) => look(args, Request::post(path_of(args, "/resume"))),
+        CampaignCommand::Cancel(args) => {
+            look_at(Request::post(path(&args.id, "/cancel")), show_campaign, args.output, &args.reach)
+        }
         CampaignCommand::Stop { id, prospect, reason, reach } => stop(id, prospect, reason, reach),
         CampaignCommand::Schedule { id, limit, output, reach } => schedule(id, *limit, *output, reach),
         CampaignCommand::Quotas { date, workspace, json, reach } => {
@@ -64,6 +75,14 @@ pub(super) fn run(command: &CampaignCommand) -> anyhow::Result<()> {
 /// The path of something about a campaign.
 fn path(id: &str, what: &str) -> String {
     format!("/v1/campaigns/{}{what}", segment(id))
+}
+
+/// The path of something about a campaign, or about one of its prospects.
+fn path_of(args: &ProspectArgs, what: &str) -> String {
+    match &args.prospect {
+        Some(prospect) => path(&args.id, &format!("/prospects/{}{what}", segment(prospect))),
+        None => path(&args.id, what),
+    }
 }
 
 fn create(file: &Path, json: bool, reach: &ReachArgs) -> anyhow::Result<()> {
@@ -88,17 +107,39 @@ fn list(workspace: Option<&str>, output: OutputArgs, reach: &ReachArgs) -> anyho
     })
 }
 
-/// Asks for one campaign, or does something to it, and shows it.
-fn look(args: &CampaignArgs, request: Request) -> anyhow::Result<()> {
+/// Asks for one campaign or one of its prospects, or does something to them, and shows them.
+fn look(args: &ProspectArgs, request: Request) -> anyhow::Result<()> {
+    let show = if args.prospect.is_some() { show_prospect } else { show_campaign };
+    look_at(request, show, args.output, &args.reach)
+}
+
+fn look_at(
+    request: Request,
+    show: fn(Value, Times) -> anyhow::Result<()>,
+    output: OutputArgs,
+    reach: &ReachArgs,
+) -> anyhow::Result<()> {
     reach::run(async {
-        let reach = Reach::open(&args.reach, Missing::Refuse).await?;
+        let reach = Reach::open(reach, Missing::Refuse).await?;
         let answer = reach.json(request).await?;
-        if args.output.json {
+        if output.json {
             return print(&format!("{answer}\n"));
         }
-        tell_errors(&answer);
-        print(&table(&[Deserialize::deserialize(answer)?], Times::of(args.output.utc)))
+        show(answer, Times::of(output.utc))
     })
+}
+
+fn show_campaign(answer: Value, times: Times) -> anyhow::Result<()> {
+    tell_errors(&answer);
+    print(&table(&[Deserialize::deserialize(answer)?], times))
+}
+
+fn show_prospect(answer: Value, times: Times) -> anyhow::Result<()> {
+    let prospect: Prospect = Deserialize::deserialize(answer)?;
+    let since = prospect.paused_at.map(|at| format!(" since {}", times.show(at)));
+    let reason = prospect.stopped_for.map(|reason| format!(": {reason}"));
+    let more = since.or(reason).unwrap_or_default();
+    print(&format!("{}  {}{more}\n", prospect.id, prospect.state))
 }
 
 /// Says who could not be planned and why, as far as the API tells it; and how many those are in all.

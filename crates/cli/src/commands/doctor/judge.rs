@@ -292,7 +292,7 @@ fn reports(inside: &Inside) -> Option<Finding> {
 
 fn gates(inside: &Inside) -> Vec<Finding> {
     let closed =
-        inside.gates.iter().filter(|gate| gate.parks() || inside.parked.contains(&gate.key)).map(|gate| {
+        inside.gates.iter().filter(|gate| !gate.key.is_prospect() && (gate.parks() || inside.parked.contains(&gate.key))).map(|gate| {
             let since = show_span(inside.now.since(gate.since));
             let text = format!("{} is closed since {since} ago: {}", gate.key, gate.reason);
             let advice = match gate.closed {
@@ -315,7 +315,18 @@ fn gates(inside: &Inside) -> Vec<Finding> {
         inside.parked.iter().filter(|key| inside.gates.iter().all(|gate| gate.key != **key)).map(|key| {
             Finding::ok("gate", format!("messages wait for {key}, which is open: an engine releases them"))
         });
-    closed.chain(opened).collect()
+    closed.chain(opened).chain(paused_prospects(inside)).collect()
+}
+
+/// Those who are paused one by one and have a mail that waits. There may be many, and a person meant each of them.
+fn paused_prospects(inside: &Inside) -> Option<Finding> {
+    let paused = inside.gates.iter().filter(|gate| gate.key.is_prospect()).count();
+    let text = match paused {
+        0 => return None,
+        1 => "mails wait for 1 prospect who is paused".to_owned(),
+        count => format!("mails wait for {count} prospects who are paused"),
+    };
+    Some(Finding::ok("prospects", text))
 }
 
 /// Bytes in a unit that people read.

@@ -1,12 +1,11 @@
-//! What a person does to a campaign: launch, pause, resume, cancel; and to one prospect: stop.
+//! What a person does to a campaign: launch, pause, resume, cancel.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use redeliver_engine::Engine;
 use redeliver_engine::campaign::{CampaignError, Scheduling};
 use serde::Serialize;
@@ -14,11 +13,10 @@ use utoipa::ToSchema;
 
 use super::{CampaignView, find};
 use crate::Server;
-use crate::api::suppressions::check_reason;
 use crate::auth::Caller;
-use crate::input::{Pair, Params, Segment, body};
+use crate::input::{Params, Segment};
 use crate::limits::within;
-use crate::openapi::{Acted, Reported, StopBody};
+use crate::openapi::Acted;
 use crate::problem::Problem;
 
 /// How long whoever launches a campaign waits for its plan. What is not planned by then is planned without them.
@@ -34,15 +32,6 @@ pub struct Launched {
     pub scheduled_now: u64,
     /// Mails that had been scheduled before.
     pub skipped: u64,
-}
-
-/// A prospect that was stopped.
-#[derive(Serialize, ToSchema)]
-pub struct Stopped {
-    /// The prospect's id.
-    pub id: String,
-    /// Why nothing more goes out to them.
-    pub stopped_for: String,
 }
 
 /// Launch a campaign: its mails are scheduled
@@ -142,32 +131,4 @@ async fn act(
         Deed::Cancel => engine.cancel_campaign(campaign, actor).await?,
     };
     Ok(Json(CampaignView::of(&after)))
-}
-
-/// Stop one prospect: nothing more goes out to them, and what is scheduled is cancelled
-#[utoipa::path(post, path = "/v1/campaigns/{campaign}/prospects/{prospect}/stop", operation_id = "stop_prospect", tag = "campaigns",
-    params(("campaign" = String, Path), ("prospect" = String, Path)), request_body = StopBody,
-    responses((status = 200, description = "They are stopped", body = Stopped), Reported))]
-pub async fn stop(
-    State(server): State<Server>,
-    caller: Caller,
-    Pair(campaign, prospect): Pair,
-    params: Params,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Json<Stopped>, Problem> {
-    params.finish()?;
-    let reason = body::object(&server, &headers, body, |fields| {
-        if fields.raw("reason").is_none() {
-            fields.wrong("reason", "is missing: replied, unsubscribed, bounced or another word");
-        }
-        fields.parse("reason", |reason: String| check_reason(&reason).map(|()| reason))
-    })
-    .await?
-    .unwrap_or_default();
-    find(&server, &caller, &campaign).await?;
-    match server.engine.stop_prospect(&campaign, &prospect, &reason, &caller.name).await? {
-        Some(stopped_for) => Ok(Json(Stopped { id: prospect, stopped_for: stopped_for.to_string() })),
-        None => Err(Problem::not_found(format!("the campaign has no prospect {prospect:?}"))),
-    }
 }

@@ -1,11 +1,14 @@
 //! `/api/campaigns/{campaign}/schedule`: the same under the path and the names of those who had a scheduler of their own.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use redeliver_core::{Message, State as Standing};
 use redeliver_engine::campaign::{CampaignError, ScheduledMail, Scheduling};
+use redeliver_engine::campaigns::CampaignRecord;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,8 +17,11 @@ use crate::Server;
 use crate::api::messages::list::page_len;
 use crate::auth::Caller;
 use crate::input::{Params, Segment};
-use crate::limits::PAGE_LEN_MAX;
+use crate::limits::{PAGE_LEN_MAX, within};
 use crate::problem::Problem;
+
+/// What of a request's time is kept for its answer, at most.
+const ANSWER_SPAN_MAX: Duration = Duration::from_secs(1);
 
 /// What scheduling came to.
 #[derive(Serialize, ToSchema)]
@@ -107,6 +113,9 @@ pub struct RefusalError {
 }
 
 /// Schedule a campaign's mails; waits for a schedule that is under way
+///
+/// What takes longer than a request may is gone on with all the same: 503 with the code `STILL_SCHEDULING`. Said again, it goes on
+/// waiting, and nothing is scheduled twice.
 #[utoipa::path(post, path = "/api/campaigns/{campaign}/schedule", operation_id = "schedule_campaign", tag = "campaigns", params(("campaign" = String, Path)),
     responses((status = 200, description = "What it came to", body = ScheduleAnswer),
         (status = 401, description = "A key is needed", body = Problem, content_type = "application/problem+json"),
@@ -115,7 +124,7 @@ pub struct RefusalError {
         (status = 409, description = "It doesn't run", body = ScheduleRefusal),
         (status = 422, description = "Some fields are wrong", body = ScheduleRefusal),
         (status = 500, description = "Something went wrong here", body = ScheduleRefusal),
-        (status = 503, description = "It took too long, or the store does not answer", body = ScheduleRefusal)))]
+        (status = 503, description = "It is still being scheduled: say it again; or the store does not answer", body = ScheduleRefusal)))]
 pub async fn schedule(
     State(server): State<Server>,
     caller: Caller,
@@ -124,9 +133,22 @@ pub async fn schedule(
 ) -> Result<Json<ScheduleAnswer>, Refusal> {
     params.finish()?;
     find(&server, &caller, &campaign).await?;
-    let Scheduling { scheduled, skipped, unplanned } = server.engine.schedule(&campaign).await?;
+    let engine = &server.engine;
+    let scheduling = engine.schedule(&campaign);
+    let told = within(engine.clock().as_ref(), wait(server.limits.request_timeout), scheduling).await;
+    let Some(told) = told else {
+        engine.wake_planner();
+        let record = find(&server, &caller, &campaign).await?;
+        return Err(Refusal::still_scheduling(&record));
+    };
+    let Scheduling { scheduled, skipped, unplanned } = told?;
     let data = SchedulingResult { scheduled, skipped, errors: unplanned.told };
     Ok(Json(ScheduleAnswer { success: true, data }))
+}
+
+/// How long whoever schedules waits: a little less than a request may take, so that the answer is ours.
+fn wait(request_timeout: Duration) -> Duration {
+    request_timeout - (request_timeout / 10).min(ANSWER_SPAN_MAX)
 }
 
 /// List a campaign's mails under the document's names
@@ -194,30 +216,52 @@ fn status(message: &Message) -> &'static str {
 }
 
 /// A problem in the document's form.
-pub struct Refusal(Problem);
+pub struct Refusal {
+    problem: Problem,
+    /// The document's word for it, where its status doesn't say it.
+    code: Option<&'static str>,
+}
+
+impl Refusal {
+    /// It takes longer than a request may, and goes on.
+    fn still_scheduling(record: &CampaignRecord) -> Self {
+        let planned = record.ledger.plan.after.min(record.prospects);
+        let mut problem = Problem::timed_out();
+        problem.detail = format!(
+            "{planned} of {} prospects are planned, and the rest is being planned: say it again to go on waiting, nothing is scheduled twice",
+            record.prospects
+        );
+        Self { problem, code: Some("STILL_SCHEDULING") }
+    }
+}
 
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
-        Self(problem)
+        Self { problem, code: None }
     }
 }
 
 impl From<CampaignError> for Refusal {
     fn from(error: CampaignError) -> Self {
-        Self(error.into())
+        Problem::from(error).into()
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let code = match self.0.status() {
+        let code = self.code.unwrap_or(match self.problem.status() {
             StatusCode::NOT_FOUND => "NOT_FOUND",
             StatusCode::CONFLICT => "INVALID_STATE",
             StatusCode::UNPROCESSABLE_ENTITY => "VALIDATION_ERROR",
             StatusCode::SERVICE_UNAVAILABLE => "SERVICE_UNAVAILABLE",
             _ => "INTERNAL_ERROR",
-        };
-        let error = RefusalError { code: code.to_owned(), message: self.0.detail.clone() };
-        (self.0.status(), Json(ScheduleRefusal { success: false, error })).into_response()
+        });
+        let status = self.problem.status();
+        let error = RefusalError { code: code.to_owned(), message: self.problem.detail };
+        let mut response = (status, Json(ScheduleRefusal { success: false, error })).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
     }
 }

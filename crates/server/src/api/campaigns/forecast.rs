@@ -62,7 +62,8 @@ pub struct DayView {
 }
 
 impl ForecastView {
-    fn of(forecast: &Forecast) -> Self {
+    /// A forecast as callers see it.
+    pub(crate) fn of(forecast: &Forecast) -> Self {
         let step = |(index, step): (usize, &redeliver_core::campaign::StepForecast)| StepView {
             step: index as u32 + 1,
             mails: step.mails,

@@ -5,6 +5,7 @@ pub mod days;
 pub mod document;
 pub mod forecast;
 pub(crate) mod place;
+pub mod prospect;
 pub mod prospects;
 pub mod schedule;
 
@@ -75,6 +76,10 @@ pub struct CampaignView {
     pub error_count: u64,
     /// Who and why, of the first hundred. Enrolled again with what was missing, they are planned when it is launched again.
     pub errors: Vec<String>,
+    /// Mails of it that were given up, and that nobody has put away.
+    pub dead: u64,
+    /// Mails of it that were stopped before they went out.
+    pub cancelled: u64,
     /// When the last of them was to go out.
     #[schema(format = DateTime)]
     pub last_at: Option<String>,
@@ -106,6 +111,8 @@ impl CampaignView {
             scheduled: record.scheduled,
             error_count: record.ledger.unplanned.count,
             errors: record.ledger.unplanned.told.clone(),
+            dead: record.ends.dead,
+            cancelled: record.ends.cancelled,
             last_at: record.last_at.map(|at| at.to_string()),
             created_at: record.created_at.to_string(),
         }

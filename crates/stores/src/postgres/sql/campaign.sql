@@ -1,3 +1,6 @@
-SELECT id, workspace, definition, state, ledger, prospects, scheduled, last_at, created_at
-FROM redeliver.redeliver_campaigns
-WHERE id = $1
+SELECT
+    c.id, c.workspace, c.definition, c.state, c.ledger, c.prospects, c.scheduled, c.last_at, c.created_at,
+    greatest(coalesce(e.dead, 0), 0), greatest(coalesce(e.dismissed, 0), 0), greatest(coalesce(e.cancelled, 0), 0)
+FROM redeliver.redeliver_campaigns AS c
+LEFT JOIN redeliver.redeliver_ends AS e ON e.campaign = c.id
+WHERE c.id = $1

@@ -1,4 +1,4 @@
-SELECT position, prospect, stopped_for
+SELECT position, prospect, stopped_for, paused_at
 FROM redeliver_prospects
 WHERE campaign = ?1 AND position > ?2
 ORDER BY position

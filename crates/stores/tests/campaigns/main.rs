@@ -2,13 +2,15 @@
 //! a second run has nothing to do. `CAMPAIGN_PROSPECTS=100000` plans more of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "that's how a test fails")]
 
+mod memory;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::calendar::Zone;
-use redeliver_core::campaign::{CampaignState, Ledger, Prospect, Settings, StepKey};
+use redeliver_core::campaign::{CampaignState, Ends, Ledger, Prospect, Settings, StepKey};
 use redeliver_core::change::Audit;
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::{Name, Outcome, Policy, Route, Timestamp};
@@ -78,6 +80,7 @@ fn campaign(id: &str) -> CampaignRecord {
         prospects: 0,
         scheduled: 0,
         last_at: None,
+        ends: Ends::default(),
         created_at: Timestamp::default(),
     }
 }
@@ -91,9 +94,13 @@ fn prospect(n: u32) -> Prospect {
     }
 }
 
+/// How many the first campaign has.
+fn prospects() -> u32 {
+    std::env::var("CAMPAIGN_PROSPECTS").map_or(2_000, |text| text.parse().expect("a number of prospects"))
+}
+
 async fn story<S: Store + Campaigns>(store: S) {
-    let prospects: u32 = std::env::var("CAMPAIGN_PROSPECTS")
-        .map_or(2_000, |text| text.parse().expect("a number of prospects"));
+    let prospects = prospects();
     let store = Arc::new(store);
     let settings = format!(
         r#"{{ "days": ["mon","tue","wed","thu","fri"], "start": "09:00", "end": "17:00", "zone": "America/New_York",

@@ -1,0 +1,3 @@
+SELECT attributes
+FROM redeliver_contents
+WHERE id = ?1
