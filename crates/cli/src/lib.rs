@@ -11,7 +11,7 @@ mod logging;
 mod name;
 mod reach;
 mod signals;
-mod threads;
+pub mod threads;
 mod traces;
 mod wire;
 

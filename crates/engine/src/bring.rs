@@ -90,15 +90,14 @@ impl Bring {
     ) -> Vec<(&'a Input, NewMessage)> {
         let mut unwanted = Vec::new();
         for ((input, message), answer) in brought.into_iter().zip(answers) {
+            if message.is_refused {
+                if let Some(why) = answer.why_dropped(&self.rejects) {
+                    tracing::error!(event = "intake.dropped", intake = %self.name, "{why}: it is gone");
+                }
+                continue;
+            }
             let why = match answer {
                 Accepted::New(_) | Accepted::Reentered(_) | Accepted::Duplicate(_) => continue,
-                Accepted::NoRoute | Accepted::Conflict(_) if message.is_refused => {
-                    tracing::error!(
-                        event = "intake.dropped", intake = %self.name,
-                        "there is no route {} for what nobody can read: it is gone", self.rejects
-                    );
-                    continue;
-                }
                 Accepted::NoRoute => format!("there is no route {}", message.route),
                 Accepted::Conflict(id) => {
                     format!("its key is known for another content, that of message {id}")

@@ -55,6 +55,19 @@ pub enum Accepted {
     NoRoute,
 }
 
+impl Accepted {
+    /// Why what was to be kept as dead on this route is not kept, if it isn't.
+    pub fn why_dropped(&self, rejects: &str) -> Option<String> {
+        match self {
+            Self::New(_) | Self::Reentered(_) | Self::Duplicate(_) => None,
+            Self::NoRoute => Some(format!("there is no route {rejects} for what nobody can read")),
+            Self::Conflict(id) => {
+                Some(format!("what nobody can read has the key of a message that goes another way, {id}"))
+            }
+        }
+    }
+}
+
 /// Why an intake ended.
 #[derive(Debug, thiserror::Error)]
 #[error("the intake {name} ended: {why}")]
@@ -63,4 +76,19 @@ pub struct IntakeError {
     pub name: String,
     /// Why.
     pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_said_to_be_and_why() {
+        let why = |answer: Accepted| answer.why_dropped("unreadable");
+        let id = MessageId::own(1);
+        assert_eq!(why(Accepted::New(id.clone())), None);
+        assert_eq!(why(Accepted::Duplicate(id.clone())), None);
+        assert_eq!(why(Accepted::NoRoute).unwrap(), "there is no route unreadable for what nobody can read");
+        assert!(why(Accepted::Conflict(id.clone())).unwrap().ends_with(&format!("another way, {id}")));
+    }
 }

@@ -10,6 +10,8 @@
 mod bare;
 mod ours;
 
+use redeliver_cli::config::StoreUrl;
+use redeliver_cli::threads;
 use redeliver_servers::rabbitmq::RabbitmqServer;
 
 use bare::Bare;
@@ -28,8 +30,13 @@ pub const PREFETCH: u16 = 4_000;
 /// Messages that are acknowledged at once, at most.
 pub const BATCH: usize = 1_000;
 
-#[tokio::main]
-async fn main() {
+fn main() {
+    // As the binary has them, for whoever works on SQLite.
+    let store = StoreUrl::parse("sqlite:bench.db").unwrap();
+    threads::runtime(&store).unwrap().block_on(measure());
+}
+
+async fn measure() {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse().unwrap());
     let (count, rounds) = (arguments.next().unwrap_or(50_000), arguments.next().unwrap_or(5));
     let server = RabbitmqServer::start();

@@ -93,7 +93,14 @@ impl Engine {
             return Ok(None);
         }
         let key = GateKey::suppression(&message.workspace);
-        self.close(key.clone(), Closed::Suppressed, SUPPRESSED, now).await?;
+        if !self.gates.is_closed(&key) {
+            // Somebody was taken off the list, and all who waited are let go: were the gate closed behind the first of them
+            // who is still on it, it would keep the others in.
+            if self.store.parked().await?.contains(&key) {
+                return Ok(Some(deferred(now.plus(LONG_WAIT), SUPPRESSED)));
+            }
+            self.close(key.clone(), Closed::Suppressed, SUPPRESSED, now).await?;
+        }
         // Taken off the list before the gate was closed, nobody would open it any more.
         match desk.store.suppressed(&message.workspace, &address).await? {
             Some(_) => Ok(Some(Outcome::Deferred { until: Until::Opens(key), reason: SUPPRESSED.into() })),

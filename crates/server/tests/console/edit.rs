@@ -18,13 +18,16 @@ fn filled(page: &Answer) -> Vec<(String, String)> {
     };
     let form = page.body.split("<form").find(|form| form.contains("name=\"version\"")).expect("the form");
     let mut fields = Vec::new();
-    for input in form.split("<input ").skip(1) {
-        let value = |name: &str| {
-            let after = input.split_once(&format!("{name}=\""))?.1;
-            Some(plain(after.split_once('"')?.0))
-        };
-        fields.push((value("name").unwrap(), value("value").unwrap()));
+    let value = |tag: &str, name: &str| {
+        let after = tag.split_once('>')?.0.split_once(&format!(" {name}=\""))?.1;
+        Some(plain(after.split_once('"')?.0))
+    };
+    for input in form.split("<input").skip(1) {
+        fields.push((value(input, "name").unwrap(), value(input, "value").unwrap()));
     }
+    // Whoever presses Enter presses the first button.
+    let button = form.split("<button").nth(1).unwrap();
+    fields.extend(value(button, "name").zip(value(button, "value")));
     for area in form.split("<textarea ").skip(1) {
         let name = area.split_once("name=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
         let text = area.split_once(">\n").unwrap().1.split_once("</textarea>").unwrap().0;

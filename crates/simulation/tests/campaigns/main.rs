@@ -18,7 +18,8 @@ use redeliver_core::outcome::Blame;
 use redeliver_core::route::{OnAuthError, OnLost};
 use redeliver_core::{Failure, Outcome, Route, State, Timestamp};
 use redeliver_engine::campaign::{CampaignError, Scheduling};
-use redeliver_engine::campaigns::{CampaignRecord, Campaigns};
+use redeliver_engine::campaigns::{CampaignRecord, Campaigns, Suppression};
+use redeliver_engine::store::Store;
 use redeliver_simulation::stage::{Act, Carrying, Stage, route};
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -356,6 +357,32 @@ fn whoever_wants_no_more_gets_nothing_and_what_waited_goes_out_once_they_are_off
     stage.pass(4 * DAY);
     assert_eq!(stage.log().carryings[2..].iter().map(prospect_of).collect::<Vec<_>>(), ["p-1", "p-1"]);
     judge(&times(&stage), 6);
+}
+
+#[test]
+fn whoever_is_taken_off_the_list_gets_what_waited_however_many_wait_before_them() {
+    let mut stage = Stage::at_ease(campaigns_route(), delivered);
+    set_up_steps(&mut stage, "c", r#"{ "spacing": ["0s", "0s"] }"#, 1_200, &[0]);
+    act(&mut stage, async move |engine| {
+        let one = |n: u32| Suppression { address: format!("p{n}@example.org"), reason: "bounced".into() };
+        engine.suppress("default", (1..=1_200).map(one).collect(), &"ann".into()).await.unwrap();
+    });
+    launch(&mut stage, "c");
+    stage.pass(HOUR);
+    assert_eq!(times(&stage).len(), 0);
+    act(&mut stage, async move |engine| {
+        assert!(engine.unsuppress("default", "p1200@example.org", &"ann".into()).await.unwrap());
+    });
+    stage.pass(HOUR);
+    let seen: Vec<String> = stage.log().carryings.iter().map(prospect_of).collect();
+    assert_eq!(seen, ["p-1200"]);
+    let store = Arc::clone(&stage.store);
+    let counts = stage.now(async move { store.counts(Timestamp::MAX).await }).unwrap();
+    assert_eq!(
+        counts.iter().map(|count| count.parked).sum::<u64>(),
+        1_199,
+        "the others wait again, and cost nothing"
+    );
 }
 
 #[test]

@@ -355,7 +355,7 @@ impl RabbitmqIntake {
 
     /// Says that what was to be kept as dead is not kept, if it isn't.
     fn tell_dropped(&self, answer: &Accepted) {
-        if let Some(why) = dropped(answer, &self.config.rejects) {
+        if let Some(why) = answer.why_dropped(&self.config.rejects) {
             tracing::error!(event = "intake.dropped", intake = %self.name, "{why}: it is gone");
         }
     }
@@ -423,17 +423,6 @@ fn scheduled_for(message: &NewMessage) -> Option<Name> {
     let waits =
         message.content.attributes.contains_key(retry_message::QUEUE) && !is_dead && !message.is_refused;
     message.content.target.clone().filter(|_| waits)
-}
-
-/// Why what was to be kept as dead on this route is not kept, if it isn't.
-fn dropped(answer: &Accepted, rejects: &str) -> Option<String> {
-    match answer {
-        Accepted::New(_) | Accepted::Reentered(_) | Accepted::Duplicate(_) => None,
-        Accepted::NoRoute => Some(format!("there is no route {rejects} for what nobody can read")),
-        Accepted::Conflict(id) => {
-            Some(format!("what nobody can read has the key of a message that goes another way, {id}"))
-        }
-    }
 }
 
 fn acknowledge(channel: &Channel, tag: Option<u64>) {

@@ -86,16 +86,6 @@ async fn only_what_the_store_may_have_is_said_to_come_again() {
 }
 
 #[test]
-fn what_is_gone_is_said_to_be_and_why() {
-    let why = |answer: Accepted| dropped(&answer, "unreadable");
-    let id = MessageId::own(1);
-    assert_eq!(why(Accepted::New(id.clone())), None);
-    assert_eq!(why(Accepted::Duplicate(id.clone())), None);
-    assert_eq!(why(Accepted::NoRoute).unwrap(), "there is no route unreadable for what nobody can read");
-    assert!(why(Accepted::Conflict(id.clone())).unwrap().ends_with(&format!("another way, {id}")));
-}
-
-#[test]
 fn a_queue_that_is_not_to_be_made_is_not_among_those_that_are() {
     let ours = |declare| {
         let config = RabbitmqIntakeConfig {
