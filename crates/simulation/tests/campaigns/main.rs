@@ -2,6 +2,7 @@
 //! as it must be, once, and not after a stop.
 #![allow(clippy::unwrap_used, reason = "that's how a test fails")]
 
+mod suppressed;
 mod told;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,7 @@ use redeliver_core::outcome::Blame;
 use redeliver_core::route::{OnAuthError, OnLost};
 use redeliver_core::{Failure, Outcome, Route, State, Timestamp};
 use redeliver_engine::campaign::{CampaignError, Scheduling};
-use redeliver_engine::campaigns::{CampaignRecord, Campaigns, Suppression};
-use redeliver_engine::store::Store;
+use redeliver_engine::campaigns::{CampaignRecord, Campaigns};
 use redeliver_simulation::stage::{Act, Carrying, Stage, route};
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -333,72 +333,6 @@ fn whoever_is_enrolled_while_a_campaign_runs_is_planned_without_being_asked() {
     act(&mut stage, async move |engine| engine.enrol("c", vec![late]).await.unwrap());
     stage.pass(4 * DAY);
     assert_eq!((times(&stage).len(), state(&mut stage, "c")), (4, CampaignState::Done));
-}
-
-#[test]
-fn whoever_wants_no_more_gets_nothing_and_what_waited_goes_out_once_they_are_off_the_list() {
-    let mut stage = Stage::at_ease(campaigns_route(), delivered);
-    set_up(&mut stage, "c-1", NINE_TO_ELEVEN, 2);
-    set_up(&mut stage, "c-2", "{}", 2);
-    launch(&mut stage, "c-1");
-    act(&mut stage, async move |engine| {
-        let stopped = engine.stop_prospect("c-2", "p-1", "unsubscribed", &"ann".into()).await;
-        assert_eq!(stopped.unwrap().as_deref(), Some("unsubscribed"));
-    });
-    stage.pass(4 * DAY);
-    let before: Vec<String> = stage.log().carryings.iter().map(prospect_of).collect();
-    assert_eq!(before, ["p-2", "p-2"], "of the other campaign of the workspace, too");
-    assert_eq!(state(&mut stage, "c-1"), CampaignState::Done, "nothing more happens by itself");
-    act(&mut stage, async move |engine| {
-        let listed = engine.suppressions("default", "", 9).await.unwrap();
-        assert_eq!(&*listed[0].0.address, "p1@example.org");
-        assert!(engine.unsuppress("default", "P1@Example.org", &"ann".into()).await.unwrap());
-    });
-    stage.pass(4 * DAY);
-    assert_eq!(stage.log().carryings[2..].iter().map(prospect_of).collect::<Vec<_>>(), ["p-1", "p-1"]);
-    judge(&times(&stage), 6);
-}
-
-#[test]
-fn whoever_is_taken_off_the_list_gets_what_waited_however_many_wait_before_them() {
-    let mut stage = Stage::at_ease(campaigns_route(), delivered);
-    set_up_steps(&mut stage, "c", r#"{ "spacing": ["0s", "0s"] }"#, 1_200, &[0]);
-    act(&mut stage, async move |engine| {
-        let one = |n: u32| Suppression { address: format!("p{n}@example.org"), reason: "bounced".into() };
-        engine.suppress("default", (1..=1_200).map(one).collect(), &"ann".into()).await.unwrap();
-    });
-    launch(&mut stage, "c");
-    stage.pass(HOUR);
-    assert_eq!(times(&stage).len(), 0);
-    act(&mut stage, async move |engine| {
-        assert!(engine.unsuppress("default", "p1200@example.org", &"ann".into()).await.unwrap());
-    });
-    stage.pass(HOUR);
-    let seen: Vec<String> = stage.log().carryings.iter().map(prospect_of).collect();
-    assert_eq!(seen, ["p-1200"]);
-    let store = Arc::clone(&stage.store);
-    let counts = stage.now(async move { store.counts(Timestamp::MAX).await }).unwrap();
-    assert_eq!(
-        counts.iter().map(|count| count.parked).sum::<u64>(),
-        1_199,
-        "the others wait again, and cost nothing"
-    );
-}
-
-#[test]
-fn an_address_that_is_no_good_is_put_on_the_list_and_its_next_step_never_goes_out() {
-    let mut stage = Stage::at_ease(campaigns_route(), |carrying| match prospect_of(carrying).as_str() {
-        "p-1" => (AT_ONCE, Outcome::Refused(Failure::new("RCPT: 550 5.1.1 no such user").with_code("550"))),
-        _ => (AT_ONCE, Outcome::Delivered { receipt: None }),
-    });
-    set_up(&mut stage, "c", NINE_TO_ELEVEN, 2);
-    launch(&mut stage, "c");
-    stage.pass(4 * DAY);
-    let seen: Vec<String> = stage.log().carryings.iter().map(prospect_of).collect();
-    assert_eq!(seen.iter().filter(|id| *id == "p-1").count(), 1);
-    assert_eq!(seen.iter().filter(|id| *id == "p-2").count(), 2);
-    let listed = act(&mut stage, async move |engine| engine.suppressions("default", "", 9).await.unwrap());
-    assert_eq!((listed.len(), &*listed[0].0.reason), (1, "bounced"));
 }
 
 #[test]
