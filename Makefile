@@ -44,7 +44,7 @@ test: ## Run everything that must pass, and install what that needs
 	    'lints' '$(CLIPPY)' \
 	    'build' '$(TEST) --no-run' \
 	    'house rules' '$(TEST) --quiet --test house --test samples' \
-	    'all tests' '$(TEST) --no-fail-fast'
+	    'all tests' 'scripts/tests $(TEST)'
 
 test-kafka: ## Run what speaks to Kafka against a broker that is a program of its own, compiled first: about 20 minutes, once
 	@scripts/ensure build kafka redis
