@@ -29,6 +29,11 @@ pub trait Clock: Send + Sync + 'static {
     /// Ends when this much time has passed.
     fn sleep(&self, span: Duration) -> Sleep;
 
+    /// Ends at this uptime, also if the clock has moved since whoever asks has read it.
+    fn sleep_until(&self, uptime: Duration) -> Sleep {
+        self.sleep(uptime.saturating_sub(self.uptime()))
+    }
+
     /// Bits that nobody else has, for ids.
     fn bits(&self) -> u128;
 

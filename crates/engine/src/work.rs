@@ -34,7 +34,7 @@ pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
     }
     loop {
         // One reading for a whole round: what comes due between two of them would be neither claimed nor slept for.
-        let now = engine.clock.now();
+        let (uptime, now) = (engine.clock.uptime(), engine.clock.now());
         if !stopping {
             work.start_claims(now);
         }
@@ -55,7 +55,7 @@ pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
                 stopping = true;
                 line.inline.close().into_iter().for_each(|taken| work.try_inline(taken));
             }
-            () = engine.clock.sleep(sleep) => work.on_time(),
+            () = engine.clock.sleep_until(uptime.saturating_add(sleep)) => work.on_time(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redeliver_core::accept::NewMessage;
-use redeliver_core::bulk::{Bulk, Standing, Which};
+use redeliver_core::bulk::{Bulk, Pace, Standing, Which};
 use redeliver_core::operate::Action;
 use redeliver_core::{Content, Name, Outcome, Timestamp};
 use redeliver_engine::clock::Clock;
@@ -77,27 +77,9 @@ fn whoever_counts_for_longer_than_they_hold_an_operation_leaves_it_to_whoever_we
     };
     let accepted = at_once(bob.accept(vec![later(), later(), later()])).unwrap();
     let now = SimHandle(Arc::clone(&clock)).now();
-    let bulk = Bulk {
-        id: "b".into(),
-        version: 0,
-        actor: "ada".into(),
-        action: Action::Cancel,
-        which: Which { ids: accepted.into_iter().filter_map(id).collect(), ..Which::default() },
-        rate_per_s: 50,
-        is_careful: false,
-        standing: Standing::Running,
-        why: None,
-        done: 0,
-        skipped: 0,
-        total: None,
-        worked_ms: 0,
-        after: None,
-        stage: 0,
-        trial: Vec::new(),
-        held: None,
-        created_at: now,
-        updated_at: now,
-    };
+    let which = Which { ids: accepted.into_iter().filter_map(id).collect(), ..Which::default() };
+    let pace = Pace { rate_per_s: 50, is_careful: false };
+    let bulk = Bulk::new("b", "ada", Action::Cancel, which, pace, now);
     assert!(at_once(store.put_bulk(bulk, None)).unwrap());
     let known = || at_once(store.bulk("b".into())).unwrap().unwrap();
     let mut counting = pin!(ann.bulk_tick());

@@ -8,6 +8,9 @@ use tokio::sync::watch;
 
 use super::{Clock, Sleep, WallClock};
 
+/// The uptime at which it begins: never zero, which some take for "never heard of".
+const BEGUN: Duration = Duration::from_secs(1);
+
 /// A clock that only moves when somebody moves it.
 #[derive(Debug)]
 pub struct ManualClock {
@@ -36,14 +39,17 @@ impl Clock for ManualClock {
         self.began_at.plus(*self.passed.borrow())
     }
 
-    /// Never zero, which some take for "never heard of".
     fn uptime(&self) -> Duration {
-        Duration::from_secs(1) + *self.passed.borrow()
+        BEGUN + *self.passed.borrow()
     }
 
     fn sleep(&self, span: Duration) -> Sleep {
+        self.sleep_until(self.uptime().saturating_add(span))
+    }
+
+    fn sleep_until(&self, uptime: Duration) -> Sleep {
         let mut passed = self.passed.subscribe();
-        let until = *passed.borrow() + span;
+        let until = uptime.saturating_sub(BEGUN);
         Box::pin(async move {
             // The only error is that the clock is gone: then nobody's time comes any more.
             if passed.wait_for(|passed| *passed >= until).await.is_err() {
@@ -75,5 +81,14 @@ mod tests {
         clock.advance(Duration::from_secs(5));
         assert!((&mut long).now_or_never().is_some());
         assert_eq!(clock.now(), Timestamp::from_ms(7_000));
+    }
+
+    #[test]
+    fn whoever_sleeps_until_a_time_is_not_held_up_by_a_clock_that_moves_meanwhile() {
+        let clock = ManualClock::at(Timestamp::from_ms(1_000));
+        let read = clock.uptime();
+        clock.advance(Duration::from_secs(1));
+        assert!(clock.sleep_until(read + Duration::from_secs(1)).now_or_never().is_some());
+        assert!(clock.sleep_until(read + Duration::from_secs(2)).now_or_never().is_none());
     }
 }
