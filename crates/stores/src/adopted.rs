@@ -127,6 +127,8 @@ pub struct Examined {
     pub negative: u64,
     /// Claimed rows without a lock: nobody will ever take them back.
     pub lockless: u64,
+    /// Failed rows whose next try is at no time that this table's times can be compared with.
+    pub untimely: u64,
     /// Rows that are with their sender for longer than an hour, a day, and a week.
     pub old: [u64; 3],
 }

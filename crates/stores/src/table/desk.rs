@@ -69,11 +69,18 @@ impl Desk for TableStore {
 
     async fn content(&self, id: &MessageId) -> Result<Result<Content, Outcome>, StoreError> {
         let id = self.row_id(id).map(str::to_owned);
-        let fields = match id {
-            Some(_) => self.rows.mail(id).await?,
-            None => None,
+        let asked = match id {
+            Some(_) => self.rows.mail(id).await,
+            None => Ok(None),
         };
-        Ok(mails::content(fields.as_ref()))
+        match asked {
+            // Of other rows there is an answer: it is this one that nobody can read, now or later.
+            Err(StoreError::Unfit(why)) if self.check_mails().await.is_ok() => {
+                let failure = Failure::new(format!("the mail of this row cannot be read: {why}"));
+                Ok(Err(Outcome::Failed(failure.with_code("INVALID_MAIL"))))
+            }
+            asked => Ok(mails::content(asked?.as_ref())),
+        }
     }
 
     async fn take(&self, handed: &Handed, now: Timestamp, until_at: Timestamp) -> Result<Taken, StoreError> {

@@ -23,7 +23,7 @@ use crate::adopted::{Due, Judged, Page, Rewrite, Row, Rows, Which};
 use crate::mapping::Mapping;
 use crate::notes::{Note, Notes};
 pub use beside::Beside;
-use standing::{Hold, Ids, changed, content, fence, letter, message, message_id, micros, shows};
+use standing::{Hold, Ids, changed, content, ended_at, fence, letter, message, message_id, micros, shows};
 use tick::{Tallies, Tick};
 
 /// One application's table, and what is remembered beside it.
@@ -237,6 +237,7 @@ impl TableStore {
                 || change.audit.is_some()
                 || change.attempt.is_some()
                 || change.message.losses > 0
+                || ended_at(&change.message.state).is_some()
         };
         let leaving: Vec<&Change> = changes.iter().filter(leaves).collect();
         if leaving.is_empty() {
@@ -261,6 +262,7 @@ impl TableStore {
             note.unconfirmed = if is_same_try { after.unconfirmed + after.losses } else { 0 };
             note.attempt = after.next_attempt();
             note.possible_duplicates = after.possible_duplicates;
+            note.ended_at_ms = ended_at(&after.state).map(Timestamp::as_ms);
             if let Some(record) = &change.attempt {
                 note.add(record);
             }

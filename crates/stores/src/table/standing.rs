@@ -44,6 +44,9 @@ pub(super) fn message(
     let queued_at = row.last_queued_at.map(time);
     // Its next try says nothing of what was: a row that has died may still have one that never comes.
     let seen_at = queued_at.unwrap_or(Timestamp::UNKNOWN);
+    // What is noted of a try says nothing about the next one.
+    let note_of_try = note.filter(|note| note.attempt == attempts.saturating_add(1));
+    let ended_at = note_of_try.and_then(|note| note.ended_at_ms).map_or(seen_at, Timestamp::from_ms);
     let fence = fence(mapping, row, hold);
     let words = &mapping.words;
     let is = |word: &Option<String>| word.as_ref() == Some(&row.status);
@@ -64,14 +67,12 @@ pub(super) fn message(
         State::Delivered { at: seen_at, receipt: None }
     } else if row.status == words.dead || is(&words.dismissed) {
         let reason = Mapping::reason(row.dead_reason.as_deref());
-        State::Dead { at: seen_at, reason, dismissed_at: is(&words.dismissed).then_some(seen_at) }
+        State::Dead { at: ended_at, reason, dismissed_at: is(&words.dismissed).then_some(ended_at) }
     } else if is(&words.cancelled) {
-        State::Cancelled { at: seen_at, reason: "operator".into() }
+        State::Cancelled { at: ended_at, reason: "operator".into() }
     } else {
         return None;
     };
-    // What is noted of a try says nothing about the next one.
-    let unconfirmed = note.filter(|note| note.attempt == attempts + 1).map_or(0, |note| note.unconfirmed);
     Some(Message {
         id: message_id(mapping, &row.id),
         workspace: mapping.workspace.clone(),
@@ -88,7 +89,7 @@ pub(super) fn message(
         attempts_before: 0,
         max_attempts: None,
         losses: 0,
-        unconfirmed,
+        unconfirmed: note_of_try.map_or(0, |note| note.unconfirmed),
         possible_duplicates: note.map_or(0, |note| note.possible_duplicates),
         fence,
         settled_claim: None,
@@ -96,6 +97,14 @@ pub(super) fn message(
         recipients: Vec::new(),
         is_dead_letter: false,
     })
+}
+
+/// When a message came to an end that its row has no column for.
+pub(super) fn ended_at(state: &State) -> Option<Timestamp> {
+    match state {
+        State::Dead { at, .. } | State::Cancelled { at, .. } => Some(*at),
+        State::Waiting { .. } | State::Claimed(_) | State::HandedOff { .. } | State::Delivered { .. } => None,
+    }
 }
 
 /// What ids of rows are.

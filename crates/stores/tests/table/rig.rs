@@ -100,21 +100,28 @@ impl Rig {
     }
 
     async fn table(&self, mapping: Mapping) -> (Arc<dyn Store>, TableStore) {
+        let rows = self.rows(mapping.clone()).await;
         match &self.place {
             Place::Sqlite { path, .. } => {
                 let options =
                     SqliteOptions { role: redeliver_stores::Role::Client, ..SqliteOptions::default() };
                 let own = Arc::new(Sqlite::open(path, options).unwrap());
-                let rows = Arc::new(SqliteTable::open(path, mapping.clone()).unwrap());
                 let table = TableStore::new(mapping, rows, own.clone(), own.clone());
                 (own, table)
             }
             Place::Postgres(database) => {
                 let own = Arc::new(Postgres::open(&database.url(), OpenOptions::default()).await.unwrap());
-                let rows = Arc::new(open(database, mapping.clone()).await);
                 let table = TableStore::new(mapping, rows, own.clone(), own.clone());
                 (own, table)
             }
+        }
+    }
+
+    /// The table's rows as they are.
+    pub async fn rows(&self, mapping: Mapping) -> Arc<dyn Rows> {
+        match &self.place {
+            Place::Sqlite { path, .. } => Arc::new(SqliteTable::open(path, mapping).unwrap()),
+            Place::Postgres(database) => Arc::new(open(database, mapping).await),
         }
     }
 

@@ -53,6 +53,7 @@ on_both! {
     a_sending_that_came_too_late_writes_nothing
     what_comes_of_a_sending_is_written_before_it_is_answered_for
     a_hand_off_that_nobody_can_read_is_dropped
+    a_mail_that_nobody_can_read_fails_its_row_and_no_other
     a_paused_route_is_sent_nothing_and_its_rows_wait_without_cost
     a_refused_login_holds_the_mail_server_and_costs_no_row_a_try
 }
@@ -333,5 +334,31 @@ mod stories {
         stopper.stop();
         assert!(sender.accept(vec![brought(true)]).await.is_err(), "nothing is begun any more");
         assert_eq!(row(rig), "Pending|0|");
+    }
+
+    pub(super) async fn a_mail_that_nobody_can_read_fails_its_row_and_no_other(rig: &Rig) {
+        let (_stopper, stop) = stop_pair();
+        let text = match &rig.place {
+            Place::Postgres(_) => "CAST(\"Body\" AS integer)",
+            Place::Sqlite { .. } => "json(\"Body\")",
+        };
+        let query =
+            format!("SELECT \"To\" AS \"to\", {text} AS text FROM \"EmailLog\" WHERE \"EmailId\" = :id");
+        let mapping = Mapping { mail: Some(MailSource::Query(query)), ..with_mails() };
+        put_mail(rig);
+        let engine = engine(rig, ManualClock::at(at(10))).await;
+        for (body, wanted) in [("Hello", "Failed|2|the mail of this row cannot be read"), ("7", "Sent|3|")] {
+            rig.place.say(&format!("UPDATE \"EmailLog\" SET \"Status\" = 'Pending', \"Body\" = '{body}'"));
+            let desk = rig.desk_with(mapping.clone()).await;
+            let sender = sender_of(&engine, desk, Outcome::Delivered { receipt: None }, &stop);
+            assert_eq!(sender.accept(vec![brought(false)]).await.unwrap(), [Accepted::New(row_id(ONE))]);
+            assert!(row(rig).starts_with(wanted), "{}", row(rig));
+        }
+        // Where no mail can be read at all, no row is to blame.
+        let lost = MailSource::Query("SELECT nothing FROM nowhere WHERE x = :id".to_owned());
+        let desk = rig.desk_with(Mapping { mail: Some(lost), ..with_mails() }).await;
+        rig.place.say("UPDATE \"EmailLog\" SET \"Status\" = 'Pending'");
+        let sender = sender_of(&engine, desk, Outcome::Delivered { receipt: None }, &stop);
+        assert!(sender.accept(vec![brought(false)]).await.is_err(), "it is brought again");
     }
 }

@@ -71,6 +71,13 @@ fn judge(mapping: &Mapping, examined: &Examined) -> Vec<Finding> {
             "each is given one by its backoff while `redeliver serve` runs; have the sender write it",
         ));
     }
+    if examined.untimely > 0 {
+        findings.push(Finding::warning(
+            "table",
+            format!("{name}: {} failed with a next try at no time of a calendar", rows(examined.untimely)),
+            "they wait for ever, or not at all; have the sender write times as the others are",
+        ));
+    }
     if examined.negative > 0 {
         findings.push(Finding::warning(
             "table",

@@ -303,7 +303,8 @@ async fn examine(db: &Client, shape: &Shape, now: Timestamp) -> Result<Examined,
         timeless: count(0)?,
         negative: count(1)?,
         lockless: count(2)?,
-        old: [count(3)?, count(4)?, count(5)?],
+        untimely: count(3)?,
+        old: [count(4)?, count(5)?, count(6)?],
     })
 }
 

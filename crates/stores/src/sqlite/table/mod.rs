@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use redeliver_core::Timestamp;
 use redeliver_engine::store::{Applied, StoreError};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, Error as SqlError, OpenFlags, params};
 
 use super::calls::{in_transaction, stopped};
 use super::errors::{Fault, OpenError, open_error, store_error};
@@ -238,7 +238,7 @@ fn asked(shape: &Shape, page: &Page) -> String {
     }
     if let Some(tried) = page.tried {
         let compared = if tried { ">" } else { "<=" };
-        asked.push_str(&format!(" AND {} {compared} 0", quoted(&columns.attempts)));
+        asked.push_str(&shape.fill(&format!(" AND {{attempts}} {compared} 0")));
     }
     asked
 }
@@ -278,7 +278,8 @@ fn examine(db: &Connection, shape: &Shape, now: Timestamp) -> Result<Examined, F
         timeless: count_of(row, 0)?,
         negative: count_of(row, 1)?,
         lockless: count_of(row, 2)?,
-        old: [count_of(row, 3)?, count_of(row, 4)?, count_of(row, 5)?],
+        untimely: count_of(row, 3)?,
+        old: [count_of(row, 4)?, count_of(row, 5)?, count_of(row, 6)?],
     })
 }
 
@@ -291,10 +292,20 @@ fn mail(db: &Connection, shape: &Shape, id: Option<&str>) -> Result<Option<Field
     let mut find = db.prepare_cached(&filled(include_str!("sql/mail.sql"), &[("mail", question)]))?;
     let names: Vec<String> = find.column_names().into_iter().map(str::to_owned).collect();
     let mut found = find.query([id.map_or(Value::Null, |id| shape.id(id))])?;
-    let Some(row) = found.next()? else { return Ok(None) };
+    let Some(row) = found.next().map_err(of_the_question)? else { return Ok(None) };
     let mut fields = Fields::new();
     for (column, name) in names.into_iter().enumerate() {
         fields.extend(shape::text(row, column)?.map(|text| (name, text)));
     }
     Ok(Some(fields))
+}
+
+/// What a question fails with that can be asked but not answered, such as for a text that it takes for JSON.
+fn of_the_question(error: SqlError) -> Fault {
+    match error {
+        SqlError::SqliteFailure(failure, why) if failure.extended_code == rusqlite::ffi::SQLITE_ERROR => {
+            Fault::Unfit(why.unwrap_or_else(|| failure.to_string()))
+        }
+        error => error.into(),
+    }
 }

@@ -210,11 +210,13 @@ fn indexes(db: &Connection, mapping: &Mapping) -> Result<Vec<(Vec<String>, bool)
 fn blanks(mapping: &Mapping) -> Vec<(&'static str, String)> {
     let (c, words) = (&mapping.columns, &mapping.words);
     let or_null = |name: &Option<String>| name.as_deref().map_or_else(|| "NULL".to_owned(), quoted);
+    // A column holds whatever an application puts there: what is no number is none, and nobody counts further than this.
+    let attempts = format!("min(CAST({} AS INTEGER), {})", quoted(&c.attempts), i32::MAX);
     let row = [
         quoted(&c.id),
         or_null(&c.key),
         quoted(&c.status),
-        quoted(&c.attempts),
+        attempts.clone(),
         quoted(&c.next_attempt_at),
         quoted(&c.locked_until),
         or_null(&c.last_error),
@@ -231,8 +233,9 @@ fn blanks(mapping: &Mapping) -> Vec<(&'static str, String)> {
         ("table", mapping.table.quoted()),
         ("id", quoted(&c.id)),
         ("status", quoted(&c.status)),
-        ("attempts", quoted(&c.attempts)),
+        ("attempts", attempts),
         ("next_attempt_at", quoted(&c.next_attempt_at)),
+        ("is_time", is_time(mapping.times, &quoted(&c.next_attempt_at))),
         ("locked_until", quoted(&c.locked_until)),
         ("dead_reason", or_null(&c.dead_reason)),
         ("pending", literal(&words.pending)),
@@ -242,4 +245,14 @@ fn blanks(mapping: &Mapping) -> Vec<(&'static str, String)> {
         ("row", row.join(", ")),
         ("sets", sets.join(", ")),
     ]
+}
+
+/// Whether a column that is not null holds a time as this table's are, so that the two can be compared.
+fn is_time(times: Times, column: &str) -> String {
+    let day = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
+    match times {
+        Times::Ms => format!("typeof({column}) = 'integer'"),
+        Times::Iso => format!("typeof({column}) = 'text' AND {column} GLOB '{day}T*Z'"),
+        Times::Text => format!("typeof({column}) = 'text' AND {column} GLOB '{day} *'"),
+    }
 }

@@ -9,4 +9,4 @@ FROM unnest(
 )
 WHERE kept.{id} = said.id::{id_type}
     AND kept.{status}::text = said.was_status
-    AND kept.{locked_until} IS NOT DISTINCT FROM {was_locked_until}
+    AND {kept_locked_until_us} IS NOT DISTINCT FROM said.was_locked_until
