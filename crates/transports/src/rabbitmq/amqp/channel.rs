@@ -46,7 +46,7 @@ pub struct Delivery {
 pub struct Flow {
     /// Messages that were not acknowledged.
     pub prefetch: u16,
-    /// Bytes of the bodies of deliveries that have not been dropped; beyond that nothing more is read.
+    /// Bytes of the heads and bodies of deliveries that have not been dropped; beyond that nothing more is read.
     pub in_hand_bytes_max: usize,
 }
 
@@ -196,6 +196,7 @@ struct State {
 struct Coming {
     method: Method,
     head: Option<(u64, Result<Properties, Malformed>)>,
+    head_bytes: usize,
     body: BytesMut,
     read_bytes: u64,
 }
@@ -239,7 +240,8 @@ impl Line {
                 if state.coming.is_some() {
                     return Err(Malformed("a content within a content"));
                 }
-                state.coming = Some(Coming { method, head: None, body: BytesMut::new(), read_bytes: 0 });
+                let body = BytesMut::new();
+                state.coming = Some(Coming { method, head: None, head_bytes: 0, body, read_bytes: 0 });
             }
             // The queue is gone.
             Method::BasicCancel { .. } => state.deliver = None,
@@ -262,6 +264,7 @@ impl Line {
         if coming.head.is_some() {
             return Err(Malformed("two heads of one content"));
         }
+        coming.head_bytes = bytes.len();
         coming.head = Some(Properties::read_head(bytes)?);
         state.finish()
     }
@@ -304,7 +307,7 @@ impl State {
                 let redelivered = flags & flags::REDELIVERED != 0;
                 let body = coming.body.freeze();
                 let Some((deliver, in_hand)) = &self.deliver else { return Ok(None) };
-                let weight = in_hand.take(body.len());
+                let weight = in_hand.take(coming.head_bytes + body.len());
                 // Whoever is gone closes the channel, and the broker delivers it again.
                 let _ = deliver.send(Delivery { tag, redelivered, properties, body, body_bytes, weight });
                 Ok(in_hand.is_full().then(|| Arc::clone(in_hand)))

@@ -52,7 +52,8 @@ impl Frame {
         }
         match kind {
             METHOD => Ok(Some(Self::Method(channel, Method::read(payload)?))),
-            HEAD => Ok(Some(Self::Head(channel, payload))),
+            // It is kept for as long as its message is, and all that was read with it would be kept, too.
+            HEAD => Ok(Some(Self::Head(channel, Bytes::copy_from_slice(&payload)))),
             BODY => Ok(Some(Self::Body(channel, payload))),
             HEARTBEAT => Ok(Some(Self::Heartbeat)),
             _ => Err(Malformed("a frame of an unknown kind")),
@@ -132,6 +133,17 @@ mod tests {
             count += usize::from(Frame::take(&mut slowly, FRAME_MAX).unwrap().is_some());
         }
         assert_eq!(count, frames.len());
+    }
+
+    #[test]
+    fn a_head_that_is_kept_keeps_nothing_else_that_was_read() {
+        let mut bytes = BytesMut::with_capacity(FRAME_MAX);
+        let head = Properties::default().head(1);
+        put_content(1, &head, b"x", FRAME_MAX, &mut bytes);
+        let kept = Frame::take(&mut bytes, FRAME_MAX).unwrap();
+        assert_eq!(kept, Some(Frame::Head(1, head)));
+        assert!(matches!(Frame::take(&mut bytes, FRAME_MAX), Ok(Some(Frame::Body(1, _)))));
+        assert!(bytes.try_reclaim(FRAME_MAX), "there is room where they stood");
     }
 
     #[test]

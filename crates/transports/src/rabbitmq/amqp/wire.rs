@@ -1,11 +1,13 @@
 //! The plain types of AMQP 0-9-1: read without trusting anybody, written within their limits.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// What was read is not AMQP.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not AMQP 0-9-1: {0}")]
 pub struct Malformed(pub &'static str);
+
+const TOO_SOON: Malformed = Malformed("it ends too soon");
 
 /// The longest short string.
 pub const SHORT_BYTES_MAX: usize = 255;
@@ -48,7 +50,7 @@ pub struct Long(pub Bytes);
 pub(crate) fn take(from: &mut Bytes, count: usize) -> Result<Bytes, Malformed> {
     match count <= from.len() {
         true => Ok(from.split_to(count)),
-        false => Err(Malformed("it ends too soon")),
+        false => Err(TOO_SOON),
     }
 }
 
@@ -57,8 +59,8 @@ macro_rules! numbers {
         $(
             impl Wire for $number {
                 fn read(from: &mut Bytes) -> Result<Self, Malformed> {
-                    let mut bytes = [0; size_of::<$number>()];
-                    bytes.copy_from_slice(&take(from, size_of::<$number>())?);
+                    let bytes = *from.first_chunk().ok_or(TOO_SOON)?;
+                    from.advance(size_of::<$number>());
                     Ok(Self::from_be_bytes(bytes))
                 }
 
@@ -74,8 +76,10 @@ numbers! { u8 u16 u32 u64 }
 
 impl Wire for Short {
     fn read(from: &mut Bytes) -> Result<Self, Malformed> {
-        let length = u8::read(from)?;
-        Ok(Self::cut(&String::from_utf8_lossy(&take(from, usize::from(length))?)))
+        let length = usize::from(u8::read(from)?);
+        let text = Self::cut(&String::from_utf8_lossy(from.get(..length).ok_or(TOO_SOON)?));
+        from.advance(length);
+        Ok(text)
     }
 
     fn write(&self, to: &mut BytesMut) {
