@@ -38,7 +38,7 @@ impl Bare {
             for row in rows {
                 let ContentSource::Given(given) = &row.content else { continue };
                 let Some(id) = own(&row.message.id) else { continue };
-                bind_new(&mut message, id, &row.message)?;
+                bind_new(&mut message, id, &row.message, None)?;
                 message.raw_execute()?;
                 content.execute(params![id, given.target.as_deref(), Null, Null, Null, &*given.bytes])?;
             }

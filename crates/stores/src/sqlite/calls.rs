@@ -23,11 +23,14 @@ pub(super) trait Call: Send {
     fn answer(self: Box<Self>, done: Result<(), StoreError>);
 }
 
+/// What came of work, and the work itself with all that it had in its hands.
+type Answer<T, W> = (Result<T, StoreError>, W);
+
 /// A call, and where its answer is awaited.
-pub(super) fn call<T: Send + 'static>(
+pub(super) fn call<T: Send + 'static, W: Work<T>>(
     rows: usize,
-    work: impl Work<T>,
-) -> (Box<dyn Call>, oneshot::Receiver<Result<T, StoreError>>) {
+    work: W,
+) -> (Box<dyn Call>, oneshot::Receiver<Answer<T, W>>) {
     let (reply, answer) = oneshot::channel();
     (Box::new(Pending { rows, work, result: None, reply }), answer)
 }
@@ -36,7 +39,7 @@ struct Pending<T, W> {
     rows: usize,
     work: W,
     result: Option<T>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
+    reply: oneshot::Sender<Answer<T, W>>,
 }
 
 impl<T: Send, W: Work<T>> Call for Pending<T, W> {
@@ -50,10 +53,11 @@ impl<T: Send, W: Work<T>> Call for Pending<T, W> {
     }
 
     fn answer(self: Box<Self>, done: Result<(), StoreError>) {
-        let Self { result, reply, .. } = *self;
+        let Self { result, reply, work, .. } = *self;
         let answer = done.and_then(|()| result.ok_or_else(stopped));
-        // A caller that went away doesn't hear it.
-        let _ = reply.send(answer);
+        // A caller that went away doesn't hear it. What the work had in its hands is for whoever brought it to clear away: others
+        // wait for this thread.
+        let _ = reply.send((answer, work));
     }
 }
 

@@ -14,7 +14,7 @@ use super::Durability;
 use super::errors::{Fault, own, store_error};
 use super::read;
 use super::rows::{bind_message, bind_new, id, number};
-use crate::encode::{attributes_to_text, headers_to_bytes};
+use crate::encode::{Unreadable, attributes_to_text, failure_to_text, headers_to_bytes};
 use crate::standing::is_untouched;
 
 /// Keeps new messages inside the caller's own transaction: they are accepted if and when it commits.
@@ -45,9 +45,46 @@ fn insert_durably(db: &Connection, rows: &[NewRow], durability: Durability) -> R
     insert(db, rows)
 }
 
+/// Keeps rows of which nothing is written out yet.
 pub(super) fn insert(db: &Connection, rows: &[NewRow]) -> Result<Vec<Inserted>, Fault> {
     let mut writing = Writing::new(db)?;
-    rows.iter().map(|row| writing.insert(row)).collect()
+    rows.iter().map(|row| writing.insert(row, &Written::of(row)?)).collect()
+}
+
+/// Keeps rows that are written out already: while it writes, a store does nothing else.
+pub(super) fn insert_written(db: &Connection, rows: &[(NewRow, Written)]) -> Result<Vec<Inserted>, Fault> {
+    let mut writing = Writing::new(db)?;
+    rows.iter().map(|(row, written)| writing.insert(row, written)).collect()
+}
+
+/// What has no column of its own, written out.
+pub(super) struct Written {
+    last_error: Option<String>,
+    /// Where the content is another's, it is found in the store.
+    content: Option<WrittenContent>,
+}
+
+struct WrittenContent {
+    attributes: Option<String>,
+    headers: Option<Vec<u8>>,
+}
+
+impl Written {
+    pub(super) fn of(row: &NewRow) -> Result<Self, Unreadable> {
+        let last_error = row.message.last_error.as_ref().map(failure_to_text).transpose()?;
+        let content = match &row.content {
+            ContentSource::Given(content) => Some(WrittenContent::of(content)?),
+            ContentSource::CopyOf { .. } => None,
+        };
+        Ok(Self { last_error, content })
+    }
+}
+
+impl WrittenContent {
+    fn of(content: &Content) -> Result<Self, Unreadable> {
+        let attributes = attributes_to_text(&content.attributes)?;
+        Ok(Self { attributes, headers: headers_to_bytes(&content.headers)? })
+    }
 }
 
 /// The statements of the fast path, looked up once for all rows.
@@ -70,7 +107,7 @@ impl<'a> Writing<'a> {
         })
     }
 
-    fn insert(&mut self, row: &NewRow) -> Result<Inserted, Fault> {
+    fn insert(&mut self, row: &NewRow, written: &Written) -> Result<Inserted, Fault> {
         let message = &row.message;
         let id = own(&message.id)
             .ok_or_else(|| Fault::Unfit(format!("{} is a row of another table", message.id)))?;
@@ -90,23 +127,26 @@ impl<'a> Writing<'a> {
                 (false, _) => return Ok(Inserted::Known(Box::new(known))),
             }
         }
-        if !self.put_message(message, id)? {
+        if !self.put_message(message, id, written)? {
             return Ok(Inserted::New);
         }
         let content = content_of(self.db, &row.content)?;
-        write_content(&mut self.content, id, &content)?;
+        match &written.content {
+            Some(written) => write_content(&mut self.content, id, &content, written)?,
+            None => write_content(&mut self.content, id, &content, &WrittenContent::of(&content)?)?,
+        }
         if let Some(spawn) = &row.spawn {
             // The word of the same death is kept once.
-            self.insert(spawn)?;
+            self.insert(spawn, &Written::of(spawn)?)?;
         }
         Ok(Inserted::New)
     }
 
     /// Writes the row; not if it is there already.
-    fn put_message(&mut self, message: &Message, id: &[u8; 16]) -> Result<bool, Fault> {
+    fn put_message(&mut self, message: &Message, id: &[u8; 16], written: &Written) -> Result<bool, Fault> {
         let written = match is_untouched(message) {
             true => {
-                bind_new(&mut self.new, id, message)?;
+                bind_new(&mut self.new, id, message, written.last_error.as_deref())?;
                 self.new.raw_execute()?
             }
             false => {
@@ -130,22 +170,26 @@ impl<'a> Writing<'a> {
 
 /// Writes one row with its spawn: for a change that brings a message with it.
 pub(super) fn insert_one(db: &Connection, row: &NewRow) -> Result<Inserted, Fault> {
-    Writing::new(db)?.insert(row)
+    Writing::new(db)?.insert(row, &Written::of(row)?)
 }
 
 /// Writes a content over whatever there was.
 pub(super) fn put_content(db: &Connection, id: &[u8; 16], content: &Content) -> Result<(), Fault> {
-    write_content(&mut db.prepare_cached(include_str!("sql/put_content.sql"))?, id, content)
+    let mut put = db.prepare_cached(include_str!("sql/put_content.sql"))?;
+    write_content(&mut put, id, content, &WrittenContent::of(content)?)
 }
 
-fn write_content(insert: &mut CachedStatement<'_>, id: &[u8; 16], content: &Content) -> Result<(), Fault> {
-    let attributes = attributes_to_text(&content.attributes)?;
-    let headers = headers_to_bytes(&content.headers)?;
+fn write_content(
+    insert: &mut CachedStatement<'_>,
+    id: &[u8; 16],
+    content: &Content,
+    written: &WrittenContent,
+) -> Result<(), Fault> {
     insert.execute(params![
         id,
         content.target.as_deref(),
-        attributes,
-        headers,
+        written.attributes,
+        written.headers,
         content.content_type.as_deref(),
         &*content.bytes
     ])?;

@@ -194,7 +194,10 @@ fn limit(count: usize) -> i64 {
 #[async_trait]
 impl<R: Runs> Store for SqliteOn<R> {
     async fn insert(&self, rows: Vec<NewRow>) -> Result<Vec<Inserted>, StoreError> {
-        self.runs.write(rows.len(), move |db| insert::insert(db, &rows)).await
+        let written = |row| insert::Written::of(&row).map(|written| (row, written));
+        let rows = rows.into_iter().map(written).collect::<Result<Vec<_>, _>>();
+        let rows = rows.map_err(|error| StoreError::Unfit(error.to_string()))?;
+        self.runs.write(rows.len(), move |db| insert::insert_written(db, &rows)).await
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Claims, StoreError> {

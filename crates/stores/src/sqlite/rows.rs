@@ -93,9 +93,13 @@ pub(super) fn bind_message(
     bind(statement, columns)
 }
 
-/// Gives `?1` to `?13` of `insert_new` what a message brings that waits as it came.
-pub(super) fn bind_new(statement: &mut Statement<'_>, id: &[u8; 16], message: &Message) -> Result<(), Fault> {
-    let last_error = message.last_error.as_ref().map(failure_to_text).transpose()?;
+/// Gives `?1` to `?13` of `insert_new` what a message brings that waits as it came, with its last error as it is written.
+pub(super) fn bind_new(
+    statement: &mut Statement<'_>,
+    id: &[u8; 16],
+    message: &Message,
+    last_error: Option<&str>,
+) -> Result<(), Fault> {
     let columns: [&dyn ToSql; 13] = [
         id,
         &&*message.workspace,

@@ -73,7 +73,7 @@ impl Runs for Threads {
         let queues = self.queues.as_ref().ok_or_else(stopped)?;
         let (call, answer) = call(rows, work);
         queues.writer.send(call).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        answer.await.map_err(|_| stopped())?.0
     }
 
     async fn read<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
@@ -81,7 +81,7 @@ impl Runs for Threads {
         let next = self.next_reader.fetch_add(1, Ordering::Relaxed) % queues.readers.len();
         let (call, answer) = call(1, work);
         queues.readers[next].send(call).await.map_err(|_| stopped())?;
-        answer.await.map_err(|_| stopped())?
+        answer.await.map_err(|_| stopped())?.0
     }
 }
 
