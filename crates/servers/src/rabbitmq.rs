@@ -135,6 +135,15 @@ impl RabbitmqServer {
         fs::read_to_string(self.directory.path().join("pid")).ok()?.trim().parse().ok()
     }
 
+    /// How long it has kept processors busy.
+    pub fn worked(&self) -> Duration {
+        let stat = self.pid().and_then(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+        // Behind the name of the program, which may have any characters, the twelfth and the thirteenth word, in hundredths.
+        let words = stat.as_deref().and_then(|stat| stat.rsplit_once(')')).map_or("", |(_, words)| words);
+        let ticks = words.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok());
+        Duration::from_millis(ticks.sum::<u64>() * 10)
+    }
+
     /// Runs `rabbitmqctl`, and answers with what it says.
     pub fn control(&self, arguments: &[&str]) -> String {
         let output = self.try_to_control(arguments);
