@@ -14,7 +14,7 @@ use redeliver_stores::postgres::OpenOptions;
 use redeliver_stores::postgres::table::{Clock, PostgresTable};
 use redeliver_stores::sqlite::table::SqliteTable;
 
-use crate::rig::{Place, Put, Rig, mapping, row_id};
+use crate::rig::{Put, Rig, mapping, row_id};
 
 /// Tells a story on a table in each database.
 macro_rules! on_both {
@@ -47,15 +47,12 @@ on_both! {
     nothing_is_accepted_into_a_table
     two_instances_never_take_the_same_row
     rows_are_listed_after_our_own_messages_and_counted_by_their_words
-    times_and_counts_that_are_none_hold_nothing_up
 }
 
 const ONE: &str = "00000000-0000-0000-0000-000000000001";
 const TWO: &str = "00000000-0000-0000-0000-000000000002";
-const THREE: &str = "00000000-0000-0000-0000-000000000003";
-const FOUR: &str = "00000000-0000-0000-0000-000000000004";
 
-fn route() -> Route {
+pub fn route() -> Route {
     let policy = Policy {
         backoff: Backoff::Table(vec![Duration::from_secs(60)]),
         jitter: Jitter::None,
@@ -65,17 +62,17 @@ fn route() -> Route {
     Route { dead_letter: Some("dead-letters".into()), ..Route::new("mail", "scripted", policy) }
 }
 
-async fn claim_one(store: &dyn Store, s: i64) -> Message {
+pub async fn claim_one(store: &dyn Store, s: i64) -> Message {
     let claims = store.claim(ClaimRequest { now: at(s), ..request() }).await.unwrap();
     let [(message, _)] = claims.claimed.try_into().unwrap();
     message
 }
 
-async fn write(store: &dyn Store, change: redeliver_core::Change) -> Applied {
+pub async fn write(store: &dyn Store, change: redeliver_core::Change) -> Applied {
     store.apply(vec![change]).await.unwrap().pop().unwrap()
 }
 
-async fn get(store: &dyn Store, id: &str) -> Message {
+pub async fn get(store: &dyn Store, id: &str) -> Message {
     store.get(row_id(id)).await.unwrap().unwrap()
 }
 
@@ -217,45 +214,6 @@ mod stories {
         assert_eq!(get(rig.store(), ONE).await.due_at, at(60));
         assert_eq!(rig.store().stranded(at(0), 10).await.unwrap(), []);
         assert_eq!(claim_one(rig.store(), 60).await.attempts, 1);
-    }
-
-    pub(super) async fn times_and_counts_that_are_none_hold_nothing_up(rig: &Rig) {
-        rig.put_all(&[ONE, TWO, THREE, FOUR].map(|id| Put::failed(id, at(0))));
-        let odd = |id: &str, values: &str| {
-            rig.place.say(&format!("UPDATE \"EmailLog\" SET {values} WHERE \"EmailId\" = '{id}'"));
-        };
-        match &rig.place {
-            Place::Postgres(_) => {
-                odd(TWO, "\"NextAttemptAt\" = '-infinity', \"LastQueuedAt\" = 'infinity'");
-                odd(THREE, "\"NextAttemptAt\" = 'infinity', \"AttemptCount\" = 3");
-                odd(
-                    FOUR,
-                    "\"Status\" = 'Dead', \"LockedUntil\" = 'infinity', \"LastQueuedAt\" = '294276-12-31 23:59:59+00'",
-                );
-            }
-            Place::Sqlite { .. } => {
-                odd(TWO, "\"AttemptCount\" = 'often', \"LastQueuedAt\" = x'00'");
-                odd(THREE, "\"NextAttemptAt\" = 'tomorrow', \"AttemptCount\" = '3'");
-                odd(FOUR, "\"Status\" = 'Dead', \"LockedUntil\" = 'for ever', \"LastError\" = 1.5");
-            }
-        }
-        // What no calendar has is as early or as late as anything can be; a count that is none is no try.
-        let claims = rig.store().claim(request()).await.unwrap();
-        let mut claimed: Vec<_> = claims.claimed.into_iter().map(|(message, _)| message).collect();
-        claimed.sort_by_key(|message| message.id.to_string());
-        let ids: Vec<_> = claimed.iter().map(|message| message.id.clone()).collect();
-        assert_eq!(ids, [row_id(ONE), row_id(TWO)]);
-        for message in &claimed {
-            let change = settle(message, &Outcome::HandedOff, &route(), at(1));
-            assert_eq!(write(rig.store(), change).await, Applied::Applied);
-        }
-        let dead = get(rig.store(), FOUR).await;
-        let retry = operate(&dead, Action::Retry, &"ada".into(), &route(), at(2)).unwrap();
-        assert_eq!(write(rig.store(), retry).await, Applied::Applied);
-        let claimed = claim_one(rig.store(), 2).await;
-        assert_eq!((claimed.id, claimed.due_at), (row_id(FOUR), at(2)));
-        // Whoever looks after the table hears of the one that is left.
-        assert_eq!(rig.rows(mapping()).await.examine(at(3)).await.unwrap().untimely, 1);
     }
 
     pub(super) async fn a_persons_retry_starts_the_row_over_as_the_document_says(rig: &Rig) {

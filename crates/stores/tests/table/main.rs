@@ -6,6 +6,7 @@ mod alone;
 mod conformance;
 mod counting;
 mod ids;
+mod odd;
 mod rig;
 mod search;
 mod senders;
