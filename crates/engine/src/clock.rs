@@ -39,10 +39,7 @@ pub trait Clock: Send + Sync + 'static {
 
     /// A fresh message id.
     fn message_id(&self, now: Timestamp) -> MessageId {
-        let bytes = self.bits().to_le_bytes();
-        let mut bits = [0; 10];
-        bits.copy_from_slice(&bytes[..10]);
-        MessageId::fresh(now, bits)
+        MessageId::fresh(now, ten(self.bits()))
     }
 
     /// A fresh instance id.
@@ -85,6 +82,7 @@ pub struct WallClock {
     steady: Mutex<Steady>,
     seed: u128,
     drawn: AtomicU64,
+    turns: Turns,
 }
 
 impl WallClock {
@@ -100,6 +98,7 @@ impl WallClock {
             steady: Mutex::new(Steady::new(not_before)),
             seed: u128::from_le_bytes(seed),
             drawn: AtomicU64::new(0),
+            turns: Turns::default(),
         })
     }
 }
@@ -123,6 +122,37 @@ impl Clock for WallClock {
     fn bits(&self) -> u128 {
         let n = self.drawn.fetch_add(1, Ordering::Relaxed);
         scramble(self.seed, n)
+    }
+
+    /// Ids of one millisecond sort as they were made: a store writes what comes together to one place, and lists it in its order.
+    fn message_id(&self, now: Timestamp) -> MessageId {
+        let mut bits = ten(self.bits());
+        bits[..2].copy_from_slice(&self.turns.take(now).to_be_bytes());
+        MessageId::fresh(now, bits)
+    }
+}
+
+/// The first ten bytes of so many bits.
+fn ten(bits: u128) -> [u8; 10] {
+    let bytes = bits.to_le_bytes();
+    std::array::from_fn(|n| bytes[n])
+}
+
+/// Whose turn it is within a millisecond: the last one, and behind it the turns that were taken in it.
+#[derive(Debug, Default)]
+struct Turns(AtomicU64);
+
+impl Turns {
+    /// What an id has for its place within a millisecond.
+    const BITS: u32 = 12;
+    const LAST: u64 = (1 << Self::BITS) - 1;
+
+    /// The next turn. When all are taken, those that come then share the last one, and have only the rest of their bits to themselves.
+    fn take(&self, now: Timestamp) -> u16 {
+        let first = u64::try_from(now.as_ms()).unwrap_or(0) << Self::BITS;
+        let next = |taken: u64| if taken < first { first } else { (taken + 1).min(taken | Self::LAST) };
+        let before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| Some(next(taken)));
+        (next(before.unwrap_or_else(|taken| taken)) & Self::LAST) as u16
     }
 }
 
@@ -167,6 +197,17 @@ mod tests {
         let (a, b) = (WallClock::new(Timestamp::default()), WallClock::new(Timestamp::default()));
         let drawn: std::collections::HashSet<u128> = (0..10_000).flat_map(|_| [a.bits(), b.bits()]).collect();
         assert_eq!(drawn.len(), 20_000);
+    }
+
+    #[test]
+    fn ids_sort_as_they_were_made() {
+        let clock = WallClock::new(Timestamp::default());
+        let at = |ms| (0..4_096).map(|_| clock.message_id(Timestamp::from_ms(ms))).collect::<Vec<_>>();
+        let (first, second) = (at(1_000_000), at(1_000_001));
+        assert!(first.iter().chain(&second).is_sorted());
+        let all: std::collections::HashSet<_> =
+            [first, second, at(1_000_001), at(999_999)].into_iter().flatten().collect();
+        assert_eq!(all.len(), 4 * 4_096, "also where there are more of them than turns, or they come late");
     }
 
     #[test]
