@@ -3,9 +3,10 @@
 
 mod process;
 
+use std::ops::Range;
 use std::time::Duration;
 
-use process::{Place, Said, Signal, now, until};
+use process::{BODY, Place, Said, Signal, now, until};
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope};
 use redeliver_engine::store::{GateChange, Store};
 
@@ -145,20 +146,25 @@ fn a_file_without_a_store_is_left_as_it_is() {
 
 #[test]
 fn a_damaged_file_is_a_problem_with_advice() {
-    let damage = |from: usize, to: usize| {
+    let damage = |which: fn(&[u8]) -> Range<usize>| {
         let place = Place::new(CONFIG);
         place.accept_due("email", 1..400, HOUR);
         let mut bytes = std::fs::read(place.path("store.db")).unwrap();
-        let to = to.min(bytes.len());
-        bytes[from..to].fill(0xa5);
+        let range = which(&bytes);
+        bytes[range].fill(0xa5);
         std::fs::write(place.path("store.db"), bytes).unwrap();
         let said = place.run("doctor");
         assert_eq!(said.code, Some(1), "{}", said.out);
         assert!(said.out.contains("restore a backup"), "{}", said.out);
         said
     };
-    let header = damage(0, 100);
+    let header = damage(|_| 0..100);
     assert!(lines(&header, "problem", "store")[0].contains("not a database"), "{}", header.out);
-    let pages = damage(40 * 4_096, usize::MAX);
+    // A page with what messages carry.
+    let pages = damage(|bytes| {
+        let body = bytes.windows(BODY.len()).position(|bytes| bytes == BODY.as_bytes()).unwrap();
+        let page = body / 4_096 * 4_096;
+        page..page + 4_096
+    });
     assert_eq!(lines(&pages, "problem", "integrity").len(), 1, "{}", pages.out);
 }

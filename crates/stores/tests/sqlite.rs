@@ -310,8 +310,11 @@ fn an_examination_finds_what_is_missing() {
         assert!(engine.examine().await.unwrap().is_whole());
         let db = place.application();
         db.execute("DELETE FROM redeliver_messages WHERE key IS NOT NULL", []).unwrap();
-        db.execute("DELETE FROM redeliver_contents WHERE id IN (SELECT id FROM redeliver_messages)", [])
-            .unwrap();
+        db.execute(
+            "DELETE FROM redeliver_contents WHERE number IN (SELECT number FROM redeliver_messages)",
+            [],
+        )
+        .unwrap();
         let found = engine.examine().await.unwrap();
         assert_eq!((found.orphan_contents, found.orphan_keys, found.missing_contents), (1, 1, 1));
         assert!(!found.is_whole());

@@ -34,13 +34,14 @@ impl Bare {
     pub fn insert(&self, rows: &[NewRow]) -> Result<(), StoreError> {
         self.commit(|db| {
             let mut message = db.prepare_cached(include_str!("sql/insert_new.sql"))?;
-            let mut content = db.prepare_cached(include_str!("sql/insert_content.sql"))?;
+            let mut content = db.prepare_cached(include_str!("sql/put_content.sql"))?;
             for row in rows {
                 let ContentSource::Given(given) = &row.content else { continue };
                 let Some(id) = own(&row.message.id) else { continue };
                 bind_new(&mut message, id, &row.message, None)?;
                 message.raw_execute()?;
-                content.execute(params![id, given.target.as_deref(), Null, Null, Null, &*given.bytes])?;
+                let number = db.last_insert_rowid();
+                content.execute(params![number, given.target.as_deref(), Null, Null, Null, &*given.bytes])?;
             }
             Ok(())
         })
@@ -53,7 +54,7 @@ impl Bare {
             let mut claim = db.prepare_cached(include_str!("sql/claim_trusted.sql"))?;
             let read = |row: &rusqlite::Row<'_>| {
                 Ok((
-                    row.get::<_, [u8; 16]>("id")?,
+                    (row.get::<_, i64>("number")?, row.get::<_, [u8; 16]>("id")?),
                     row.get::<_, i64>("fence")?,
                     row.get::<_, Vec<u8>>("bytes")?,
                 ))
@@ -61,14 +62,14 @@ impl Bare {
             let found: Vec<_> = due
                 .query_map(params![route, Lane::Medium as u8, now.as_ms(), limit(batch)], read)?
                 .collect::<rusqlite::Result<_>>()?;
-            for (id, fence, _) in &found {
-                claim.execute(params![id, fence + 1, 1, now.as_ms() + 60_000])?;
+            for ((number, _), fence, _) in &found {
+                claim.execute(params![number, fence + 1, 1, now.as_ms() + 60_000])?;
             }
             Ok(found)
         })?;
         self.commit(|db| {
             let mut complete = db.prepare_cached(include_str!("sql/apply_delivered.sql"))?;
-            for (id, fence, _) in &claimed {
+            for ((_, id), fence, _) in &claimed {
                 complete.execute(params![id, fence + 2, 1, fence + 1, now.as_ms(), Null, fence + 1])?;
             }
             Ok(())

@@ -7,26 +7,22 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::errors::{Fault, own};
 use super::limit;
-use super::rows::{MESSAGE_COLUMNS, content, message};
+use super::rows::{CONTENT, NUMBER, content, message};
 use crate::standing::Names;
 
 pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claims, Fault> {
-    let mut claimed = due(db, request)?;
+    let due = due(db, request)?;
     let until_at = request.now.plus(request.lease);
     let mut claim = db.prepare_cached(match request.kind {
         ClaimKind::Trusted => include_str!("sql/claim_trusted.sql"),
         ClaimKind::Suspect => include_str!("sql/claim_suspect.sql"),
     })?;
-    for (message, _) in &mut claimed {
+    let mut claimed = Vec::with_capacity(due.len());
+    for (number, mut message, content) in due {
         if !planted::is(Bug::ClaimKeepsFence) {
             message.fence += 1;
         }
-        claim.execute(params![
-            own(&message.id),
-            message.fence as i64,
-            request.instance.0 as i64,
-            until_at.as_ms()
-        ])?;
+        claim.execute(params![number, message.fence as i64, request.instance.0 as i64, until_at.as_ms()])?;
         message.state = State::Claimed(Lease {
             instance: request.instance,
             claim: message.fence,
@@ -34,11 +30,13 @@ pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claims, F
             started_at: None,
             cancel_requested: false,
         });
+        claimed.push((message, content));
     }
     Ok(Claims { claimed, next_due_at: next_due_at(db, request.kind, &request.route, request.lane)? })
 }
 
-fn due(db: &Connection, request: &ClaimRequest) -> Result<Vec<(Message, Content)>, Fault> {
+/// What is due, each with its number.
+fn due(db: &Connection, request: &ClaimRequest) -> Result<Vec<(i64, Message, Content)>, Fault> {
     let now = if planted::is(Bug::ClaimsBeforeDue) { Timestamp::MAX } else { request.now };
     let mut due = db.prepare_cached(match request.kind {
         ClaimKind::Trusted => include_str!("sql/due_trusted.sql"),
@@ -49,7 +47,7 @@ fn due(db: &Connection, request: &ClaimRequest) -> Result<Vec<(Message, Content)
     let mut names = Names::default();
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push((message(row, &mut names)?, content(row, MESSAGE_COLUMNS)?));
+        found.push((row.get(NUMBER)?, message(row, &mut names)?, content(row, CONTENT)?));
     }
     Ok(found)
 }

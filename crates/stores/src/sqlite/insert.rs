@@ -103,7 +103,7 @@ impl<'a> Writing<'a> {
             key: db.prepare_cached(include_str!("sql/insert_key.sql"))?,
             new: db.prepare_cached(include_str!("sql/insert_new.sql"))?,
             message: db.prepare_cached(include_str!("sql/insert_message.sql"))?,
-            content: db.prepare_cached(include_str!("sql/insert_content.sql"))?,
+            content: db.prepare_cached(include_str!("sql/put_content.sql"))?,
         })
     }
 
@@ -130,10 +130,11 @@ impl<'a> Writing<'a> {
         if !self.put_message(message, id, written)? {
             return Ok(Inserted::New);
         }
+        let number = self.db.last_insert_rowid();
         let content = content_of(self.db, &row.content)?;
         match &written.content {
-            Some(written) => write_content(&mut self.content, id, &content, written)?,
-            None => write_content(&mut self.content, id, &content, &WrittenContent::of(&content)?)?,
+            Some(written) => write_content(&mut self.content, number, &content, written)?,
+            None => write_content(&mut self.content, number, &content, &WrittenContent::of(&content)?)?,
         }
         if let Some(spawn) = &row.spawn {
             // The word of the same death is kept once.
@@ -175,18 +176,20 @@ pub(super) fn insert_one(db: &Connection, row: &NewRow) -> Result<Inserted, Faul
 
 /// Writes a content over whatever there was.
 pub(super) fn put_content(db: &Connection, id: &[u8; 16], content: &Content) -> Result<(), Fault> {
+    let mut number = db.prepare_cached(include_str!("sql/number.sql"))?;
+    let number = number.query_row([id], |row| row.get(0))?;
     let mut put = db.prepare_cached(include_str!("sql/put_content.sql"))?;
-    write_content(&mut put, id, content, &WrittenContent::of(content)?)
+    write_content(&mut put, number, content, &WrittenContent::of(content)?)
 }
 
 fn write_content(
     insert: &mut CachedStatement<'_>,
-    id: &[u8; 16],
+    number: i64,
     content: &Content,
     written: &WrittenContent,
 ) -> Result<(), Fault> {
     insert.execute(params![
-        id,
+        number,
         content.target.as_deref(),
         written.attributes,
         written.headers,

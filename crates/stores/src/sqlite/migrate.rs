@@ -12,7 +12,7 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 12] = [
+const MIGRATIONS: [Migration; 13] = [
     Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") },
     Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
     Migration { number: 3, name: "notes", sql: include_str!("migrations/0003_notes.sql") },
@@ -25,15 +25,20 @@ const MIGRATIONS: [Migration; 12] = [
     Migration { number: 10, name: "deeds", sql: include_str!("migrations/0010_deeds.sql") },
     Migration { number: 11, name: "times", sql: include_str!("migrations/0011_times.sql") },
     Migration { number: 12, name: "prospects", sql: include_str!("migrations/0012_prospects.sql") },
+    Migration { number: 13, name: "numbers", sql: include_str!("migrations/0013_numbers.sql") },
 ];
 
 /// Takes the steps that the database hasn't taken yet.
 pub(super) fn migrate(db: &Connection) -> Result<(), Fault> {
+    migrate_to(db, MIGRATIONS.len())
+}
+
+fn migrate_to(db: &Connection, last: usize) -> Result<(), Fault> {
     let transaction = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
     transaction.execute_batch(include_str!("sql/create_migrations.sql"))?;
     let taken = taken(&transaction)?;
     check(&taken)?;
-    for migration in &MIGRATIONS[taken.len()..] {
+    for migration in MIGRATIONS.iter().take(last).skip(taken.len()) {
         transaction.execute_batch(migration.sql)?;
         transaction.execute(
             include_str!("sql/insert_migration.sql"),
@@ -88,4 +93,43 @@ fn check(taken: &[(i64, String, String)]) -> Result<(), Fault> {
 
 fn checksum(sql: &str) -> String {
     Sha256::digest(sql.as_bytes())[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use redeliver_conformance::make::{id, keyed, request};
+    use redeliver_core::Content;
+
+    use super::super::errors::own;
+    use super::super::{claim, integrity, read, rows};
+    use super::*;
+
+    /// The last step before messages had numbers.
+    const UNNUMBERED: usize = 12;
+
+    #[test]
+    fn messages_from_before_they_had_numbers_are_found_with_what_they_carry() {
+        let db = Connection::open_in_memory().unwrap();
+        migrate_to(&db, UNNUMBERED).unwrap();
+        let carried = |n: u32| Content::of_bytes(n.to_string().into_bytes());
+        for n in [3, 1, 2] {
+            let message = keyed(n, &format!("key {n}"));
+            let id = own(&message.id).unwrap();
+            let mut new = db.prepare(include_str!("sql/insert_new.sql")).unwrap();
+            rows::bind_new(&mut new, id, &message, None).unwrap();
+            new.raw_execute().unwrap();
+            let content = "INSERT INTO redeliver_contents (id, bytes) VALUES (?1, ?2)";
+            db.execute(content, params![id, &*carried(n).bytes]).unwrap();
+        }
+        migrate(&db).unwrap();
+        assert!(integrity::examine(&db).unwrap().is_whole());
+        for n in 1..=3 {
+            assert_eq!(read::content(&db, &id(n)).unwrap(), Some(carried(n)));
+            assert_eq!(read::get(&db, &id(n)).unwrap(), Some(keyed(n, &format!("key {n}"))));
+        }
+        let claims = claim::claim(&db, &request()).unwrap();
+        let claimed: Vec<_> =
+            claims.claimed.into_iter().map(|(message, content)| (message.id, content)).collect();
+        assert_eq!(claimed, [1, 2, 3].map(|n| (id(n), carried(n))));
+    }
 }

@@ -61,7 +61,7 @@ const WRITER_CACHE_KIB: i64 = 8 * 1024;
 const READER_CACHE_KIB: i64 = 1024;
 
 /// The log's size at which it is written back: about 16 MiB.
-const CHECKPOINT_PAGES: i64 = 4_000;
+pub(super) const CHECKPOINT_PAGES: i32 = 4_000;
 
 /// What is left of the log's file after it was written back.
 const LOG_BYTES_MAX: i64 = 64 * 1024 * 1024;
@@ -136,11 +136,13 @@ pub(super) fn set_up_writer(db: &Connection, options: &OpenOptions) -> Result<()
     db.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     db.pragma_update(None, "synchronous", options.durability.synchronous())?;
     db.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
-    db.pragma_update(None, "temp_store", "memory")?;
     db.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
     db.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_MAX, |_| Ok(()))?;
     keep_statements(db)?;
-    migrate(db)
+    migrate(db)?;
+    // Not before: a migration may sort more than there is room for.
+    db.pragma_update(None, "temp_store", "memory")?;
+    Ok(())
 }
 
 /// Prepares each statement once and keeps it. Without the planner's guarantee, SQLite would look at the values bound

@@ -17,8 +17,8 @@ pub(super) fn prune(db: &Connection, request: &PruneRequest) -> Result<usize, Fa
     let mut delete_attempts = db.prepare_cached(include_str!("sql/delete_attempts.sql"))?;
     let mut delete_edits = db.prepare_cached(include_str!("sql/delete_edits.sql"))?;
     for message in &gone {
-        delete_message.execute([message.id])?;
-        delete_content.execute([message.id])?;
+        delete_message.execute([message.number])?;
+        delete_content.execute([message.number])?;
         delete_attempts.execute([message.id])?;
         delete_edits.execute([message.id])?;
         end_key(db, message, key_expires_at)?;
@@ -30,6 +30,7 @@ pub(super) fn prune(db: &Connection, request: &PruneRequest) -> Result<usize, Fa
 
 /// What a key remembers of its message, and how to find the key.
 struct Gone {
+    number: i64,
     id: [u8; 16],
     workspace: Arc<str>,
     key: Option<Arc<str>>,
@@ -45,15 +46,16 @@ fn put_away(db: &Connection, request: &PruneRequest) -> Result<Vec<Gone>, Fault>
     let mut get = db.prepare_cached(include_str!("sql/prune.sql"))?;
     let read = |row: &Row<'_>| {
         Ok(Gone {
-            id: row.get(0)?,
-            workspace: row.get(1)?,
-            key: row.get(2)?,
-            state: row.get(3)?,
-            attempts_before: row.get(4)?,
-            attempts: row.get(5)?,
-            generation: row.get(6)?,
-            possible_duplicates: row.get(7)?,
-            fence: row.get(8)?,
+            number: row.get(0)?,
+            id: row.get(1)?,
+            workspace: row.get(2)?,
+            key: row.get(3)?,
+            state: row.get(4)?,
+            attempts_before: row.get(5)?,
+            attempts: row.get(6)?,
+            generation: row.get(7)?,
+            possible_duplicates: row.get(8)?,
+            fence: row.get(9)?,
         })
     };
     let found =

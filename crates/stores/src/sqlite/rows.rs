@@ -18,8 +18,14 @@ use crate::encode::{
 };
 use crate::standing::{Names, STATES, Standing};
 
-/// How many columns a message has, and so where what is selected beside it begins.
+/// How many columns a message has.
 pub(super) const MESSAGE_COLUMNS: usize = 38;
+
+/// Behind them a row has its number.
+pub(super) const NUMBER: usize = MESSAGE_COLUMNS;
+
+/// Behind that is what is selected beside the row: its content.
+pub(super) const CONTENT: usize = NUMBER + 1;
 
 /// The word of a state's number.
 pub(super) fn state_word(number: i64) -> Result<&'static str, Fault> {

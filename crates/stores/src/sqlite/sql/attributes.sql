@@ -1,3 +1,3 @@
 SELECT attributes
 FROM redeliver_contents
-WHERE id = ?1
+WHERE number = (SELECT number FROM redeliver_messages WHERE id = ?1)

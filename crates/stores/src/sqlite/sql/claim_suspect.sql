@@ -7,4 +7,4 @@ UPDATE redeliver_messages SET
     lease_until = ?4,
     started_at = NULL,
     cancel_requested = 0
-WHERE id = ?1
+WHERE number = ?1

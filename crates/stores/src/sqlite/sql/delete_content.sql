@@ -1,1 +1,1 @@
-DELETE FROM redeliver_contents WHERE id = ?1
+DELETE FROM redeliver_contents WHERE number = ?1

@@ -1,1 +1,1 @@
-DELETE FROM redeliver_messages WHERE id = ?1
+DELETE FROM redeliver_messages WHERE number = ?1

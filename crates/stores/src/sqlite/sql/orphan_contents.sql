@@ -1,3 +1,3 @@
 SELECT count(*)
 FROM redeliver_contents AS c
-WHERE NOT EXISTS (SELECT 1 FROM redeliver_messages AS m WHERE m.id = c.id)
+WHERE NOT EXISTS (SELECT 1 FROM redeliver_messages AS m WHERE m.number = c.number)

@@ -1,6 +1,6 @@
-INSERT INTO redeliver_contents (id, target, attributes, headers, content_type, bytes)
+INSERT INTO redeliver_contents (number, target, attributes, headers, content_type, bytes)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-ON CONFLICT (id) DO UPDATE SET
+ON CONFLICT (number) DO UPDATE SET
     target = excluded.target,
     attributes = excluded.attributes,
     headers = excluded.headers,

@@ -1,0 +1,1 @@
+SELECT number FROM redeliver_messages WHERE id = ?1
