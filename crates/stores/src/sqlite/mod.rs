@@ -10,6 +10,7 @@ pub mod bare;
 mod bulk;
 mod calls;
 mod campaigns;
+mod checkpoint;
 mod claim;
 mod errors;
 mod gates;
@@ -31,6 +32,9 @@ mod read;
 mod reader;
 mod rows;
 mod suppressions;
+mod sync;
+#[cfg(test)]
+mod syncing;
 pub mod table;
 mod threads;
 mod writer;

@@ -1,4 +1,4 @@
-//! Runs calls on threads: one that writes, two that read.
+//! Runs calls on threads: one that writes, one that syncs what was written, one that writes the log back, two that read.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,8 +12,10 @@ use tokio::sync::mpsc;
 
 use super::Runs;
 use super::calls::{Call, Work, call, stopped};
-use super::errors::OpenError;
+use super::checkpoint::Checkpoints;
+use super::errors::{OpenError, open_error};
 use super::open::{OpenOptions, open_reader};
+use super::sync::{self, Log};
 use super::{reader, writer};
 
 const READERS: usize = 2;
@@ -51,7 +53,18 @@ impl Threads {
             readers.push(reader.queue);
             threads.push(reader.thread);
         }
-        let writer = writer::start(db).map_err(no_thread)?;
+        let log = match sync::of(&db, options.durability).map_err(|fault| open_error(path, fault))? {
+            Some(sync) => {
+                let (log, thread) = Log::synced_by(sync).map_err(no_thread)?;
+                threads.push(thread);
+                log
+            }
+            None => Log::LeftAlone,
+        };
+        let (checkpoints, thread) =
+            Checkpoints::start(&db, open_reader(path, options)?).map_err(no_thread)?;
+        threads.push(thread);
+        let writer = writer::start(db, log, Some(checkpoints)).map_err(no_thread)?;
         threads.push(writer.thread);
         Ok(Self {
             queues: Some(Queues { writer: writer.queue, readers }),

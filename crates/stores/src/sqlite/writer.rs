@@ -9,7 +9,9 @@ use rusqlite::Connection;
 use tokio::sync::mpsc;
 
 use super::calls::{Call, in_transaction};
+use super::checkpoint::Checkpoints;
 use super::errors::store_error;
+use super::sync::Log;
 
 /// Calls that wait, at most. Whoever comes then waits before the door.
 const QUEUE_MAX: usize = 1_024;
@@ -25,14 +27,17 @@ pub(super) struct Writer {
 }
 
 /// Starts the thread. It ends when nobody holds its queue any more and the queue is empty.
-pub(super) fn start(db: Connection) -> io::Result<Writer> {
+pub(super) fn start(db: Connection, log: Log, checkpoints: Option<Checkpoints>) -> io::Result<Writer> {
     let (queue, mut calls) = mpsc::channel(QUEUE_MAX);
     let commits = Arc::new(AtomicU64::new(0));
     let counter = commits.clone();
     let thread = Builder::new().name("sqlite-writer".to_owned()).spawn(move || {
         while let Some(first) = calls.blocking_recv() {
-            commit_together(&db, together(first, &mut calls));
+            commit_together(&db, &log, together(first, &mut calls));
             counter.fetch_add(1, Ordering::Relaxed);
+            if let Some(checkpoints) = &checkpoints {
+                checkpoints.after_commit(&db);
+            }
         }
     })?;
     Ok(Writer { queue, thread, commits })
@@ -51,12 +56,16 @@ fn together(first: Box<dyn Call>, calls: &mut mpsc::Receiver<Box<dyn Call>>) -> 
     together
 }
 
-/// Does all calls in one transaction and then answers them. If one of them fails, each gets one of its own.
-fn commit_together(db: &Connection, mut calls: Vec<Box<dyn Call>>) {
+/// Does all calls in one transaction and has them answered when the disk has it. If one of them fails, each gets one of its own.
+fn commit_together(db: &Connection, log: &Log, mut calls: Vec<Box<dyn Call>>) {
+    if let Err(error) = log.state() {
+        return calls.into_iter().for_each(|call| call.answer(Err(error.clone())));
+    }
+    let before = db.total_changes();
     let all = in_transaction(db, |db| calls.iter_mut().try_for_each(|call| call.execute(db)));
     match all {
-        Ok(()) => calls.into_iter().for_each(|call| call.answer(Ok(()))),
-        Err(_) if calls.len() > 1 => calls.into_iter().for_each(|call| commit_together(db, vec![call])),
+        Ok(()) => log.committed(calls, db.total_changes() - before),
+        Err(_) if calls.len() > 1 => calls.into_iter().for_each(|call| commit_together(db, log, vec![call])),
         Err(fault) => {
             let error = store_error(db, fault);
             calls.into_iter().for_each(|call| call.answer(Err(error.clone())));

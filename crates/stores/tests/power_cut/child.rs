@@ -32,6 +32,10 @@ const CHECKPOINTS: &str = "POWER_CUT_CHECKPOINTS";
 const TASKS: u32 = 8;
 /// Messages in one call, at most.
 const ROWS_MAX: u32 = 4;
+/// Messages in a call that the store commits and then syncs while it goes on.
+const MANY: u32 = 150;
+/// Numbers of such messages; all others have smaller ones.
+const FIRST_OF_MANY: u32 = 1_000_000;
 const BODY_BYTES_MAX: u32 = 6_000;
 
 /// What the child is to do.
@@ -114,6 +118,7 @@ pub fn run_if_asked() {
     runtime.block_on(async {
         let mut tasks = JoinSet::new();
         tasks.spawn(deliver_for_ever(store.clone()));
+        tasks.spawn(accept_many_for_ever(store.clone()));
         for _ in 0..TASKS {
             tasks.spawn(accept_for_ever(store.clone(), next.clone()));
         }
@@ -124,12 +129,21 @@ pub fn run_if_asked() {
 async fn accept_for_ever(store: Arc<Sqlite>, next: Arc<AtomicU32>) {
     loop {
         let first = next.fetch_add(ROWS_MAX, Ordering::Relaxed);
-        let numbers: Vec<u32> = (first..=first + first / ROWS_MAX % ROWS_MAX).collect();
-        let answers = store.insert(numbers.iter().map(|n| row(*n)).collect()).await.unwrap();
-        for (n, answer) in numbers.iter().zip(answers) {
-            assert_eq!(answer, Inserted::New);
-            Acknowledged::Accepted(*n).say();
-        }
+        accept(&store, (first..=first + first / ROWS_MAX % ROWS_MAX).collect()).await;
+    }
+}
+
+async fn accept_many_for_ever(store: Arc<Sqlite>) {
+    for first in (FIRST_OF_MANY..).step_by(MANY as usize) {
+        accept(&store, (first..first + MANY).collect()).await;
+    }
+}
+
+async fn accept(store: &Sqlite, numbers: Vec<u32>) {
+    let answers = store.insert(numbers.iter().map(|n| row(*n)).collect()).await.unwrap();
+    for (n, answer) in numbers.iter().zip(answers) {
+        assert_eq!(answer, Inserted::New);
+        Acknowledged::Accepted(*n).say();
     }
 }
 

@@ -1,0 +1,72 @@
+//! Writes the log back into the database, so that it begins anew, and holds up nobody for it.
+//!
+//! Left to itself, SQLite does so within a commit, and everybody waits for as long as the disk takes. Here a thread of its own does it
+//! while commits go on, and the writer only does the rest: what was committed meanwhile. Only then may the log begin anew.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, SyncSender};
+use std::thread::{Builder, JoinHandle};
+
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+
+use super::errors::Fault;
+use super::open::CHECKPOINT_PAGES;
+
+thread_local! {
+    /// Pages in the log after this thread's last commit, until somebody has looked.
+    static PAGES: Cell<c_int> = const { Cell::new(0) };
+}
+
+/// What the writer has of it.
+pub(super) struct Checkpoints {
+    begin: SyncSender<()>,
+    /// Whether the thread has written back all that there was when it began.
+    has_ended: Arc<AtomicBool>,
+    is_under_way: Cell<bool>,
+}
+
+impl Checkpoints {
+    /// Starts the thread, on a connection of its own, and takes over from the writer's. It ends when this is dropped.
+    pub(super) fn start(writer: &Connection, own: Connection) -> io::Result<(Self, JoinHandle<()>)> {
+        let (begin, begun) = mpsc::sync_channel(1);
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let tell = has_ended.clone();
+        let thread = Builder::new().name("sqlite-log".to_owned()).spawn(move || {
+            while begun.recv().is_ok() {
+                write_back(&own);
+                tell.store(true, Ordering::Release);
+            }
+        })?;
+        writer.wal_hook(Some(look));
+        Ok((Self { begin, has_ended, is_under_way: Cell::new(false) }, thread))
+    }
+
+    /// Begins to write the log back if it has become long, and ends what was begun.
+    pub(super) fn after_commit(&self, writer: &Connection) {
+        if self.has_ended.swap(false, Ordering::Acquire) {
+            write_back(writer);
+            self.is_under_way.set(false);
+        } else if PAGES.take() >= CHECKPOINT_PAGES && !self.is_under_way.get() {
+            self.is_under_way.set(self.begin.try_send(()).is_ok());
+        }
+    }
+}
+
+/// As SQLite itself does: whether it could is no concern of the commit before it. What could not be written back stays in the log,
+/// and is tried again after the next one.
+fn write_back(db: &Connection) {
+    let passive = || -> Result<(), Fault> {
+        Ok(db.prepare_cached(include_str!("sql/write_back.sql"))?.query_row([], |_| Ok(()))?)
+    };
+    let _ = passive();
+}
+
+fn look(_: &Wal, pages: c_int) -> rusqlite::Result<()> {
+    PAGES.set(pages);
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Sees to it that a commit is on the disk before anybody hears of it.
+//!
+//! SQLite would sync its log within each commit, and the thread that writes would wait. Here it commits without, and the log is synced
+//! afterwards: by the writer itself if the commit was small, so that calls pile up meanwhile and share the next one; by another
+//! thread if it was large, while the writer goes on. A sync is good for everything that was written before it began,
+//! and whatever is read in a transaction was written before that, so that an answer is never ahead of what it rests on.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread::{Builder, JoinHandle};
+
+use redeliver_engine::store::StoreError;
+use rusqlite::Connection;
+
+use super::Durability;
+use super::calls::Call;
+use super::errors::Fault;
+
+/// Rows that a commit has changed from which on the writer doesn't wait for its sync: as much work as a sync takes time.
+const LARGE: u64 = 256;
+
+/// Commits that wait for their sync, at most; then the writer waits, too.
+const WAITING_MAX: usize = 4;
+
+/// Brings to the disk whatever was written.
+pub(super) type Sync = Box<dyn Fn() -> io::Result<()> + Send + std::marker::Sync>;
+
+/// The log, and who syncs it.
+pub(super) enum Log {
+    /// SQLite does, or nobody.
+    LeftAlone,
+    /// We do.
+    Synced { shared: Arc<Shared>, large: mpsc::SyncSender<Vec<Box<dyn Call>>> },
+}
+
+/// What both threads know of the log.
+pub(super) struct Shared {
+    sync: Sync,
+    /// Commits that the other thread has been given and not answered yet.
+    unanswered: AtomicUsize,
+    /// Why a sync failed. What was written before it may or may not be there, so that nothing is taken from then on.
+    broken: OnceLock<StoreError>,
+}
+
+impl Log {
+    /// A log that is synced in this way, and the thread for it. It ends when the log is dropped and everything is answered.
+    pub(super) fn synced_by(sync: Sync) -> io::Result<(Self, JoinHandle<()>)> {
+        let shared = Arc::new(Shared { sync, unanswered: AtomicUsize::new(0), broken: OnceLock::new() });
+        let (large, waiting) = mpsc::sync_channel(WAITING_MAX);
+        let its_own = shared.clone();
+        let thread = Builder::new().name("sqlite-sync".to_owned()).spawn(move || {
+            while let Ok(first) = waiting.recv() {
+                let together: Vec<_> = std::iter::once(first).chain(waiting.try_iter()).collect();
+                let done = its_own.sync();
+                for calls in together {
+                    answer(calls, &done);
+                    its_own.unanswered.fetch_sub(1, Ordering::Release);
+                }
+            }
+        })?;
+        Ok((Self::Synced { shared, large }, thread))
+    }
+
+    /// Whether anything may be written.
+    pub(super) fn state(&self) -> Result<(), StoreError> {
+        match self {
+            Self::LeftAlone => Ok(()),
+            Self::Synced { shared, .. } => shared.state(),
+        }
+    }
+
+    /// Has calls answered that are committed and have changed so many rows.
+    pub(super) fn committed(&self, calls: Vec<Box<dyn Call>>, changed: u64) {
+        let Self::Synced { shared, large } = self else { return answer(calls, &Ok(())) };
+        if changed >= LARGE {
+            shared.unanswered.fetch_add(1, Ordering::Relaxed);
+            // The thread is there as long as this is. If it were not, its callers would hear that the store is closed.
+            let _ = large.send(calls);
+        } else if changed == 0 && shared.unanswered.load(Ordering::Acquire) == 0 {
+            answer(calls, &shared.state());
+        } else {
+            answer(calls, &shared.sync());
+        }
+    }
+}
+
+impl Shared {
+    fn sync(&self) -> Result<(), StoreError> {
+        self.state()?;
+        (self.sync)().map_err(|error| {
+            let why = format!(
+                "the disk did not take what was written ({error}), so that nothing more is accepted; \
+                 see to the disk, then start redeliver again"
+            );
+            self.broken.get_or_init(|| StoreError::Damaged(why)).clone()
+        })
+    }
+
+    fn state(&self) -> Result<(), StoreError> {
+        self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+}
+
+fn answer(calls: Vec<Box<dyn Call>>, done: &Result<(), StoreError>) {
+    calls.into_iter().for_each(|call| call.answer(done.clone()));
+}
+
+/// How to sync the log of a connection whose commits are to survive a power cut; it no longer does so itself. Nothing if it keeps no log.
+pub(super) fn of(db: &Connection, durability: Durability) -> Result<Option<Sync>, Fault> {
+    let mode: String = db.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    let Some(path) = db.path().filter(|_| durability == Durability::Full && mode == "wal") else {
+        return Ok(None);
+    };
+    let log = format!("{path}-wal");
+    let unreachable = |error: io::Error| Fault::Unfit(format!("cannot open {log} to sync it: {error}"));
+    let file = File::options().read(true).write(true).open(&log).map_err(unreachable)?;
+    // SQLite still syncs the log before it writes it back into the database, and when it begins it anew.
+    db.pragma_update(None, "synchronous", Durability::Relaxed.synchronous())?;
+    Ok(Some(Box::new(move || file.sync_data())))
+}

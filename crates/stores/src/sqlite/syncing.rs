@@ -1,0 +1,129 @@
+//! Nobody hears of a commit before the disk has it.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use redeliver_conformance::make::{message, row};
+use redeliver_engine::store::{Inserted, StoreError};
+use rusqlite::Connection;
+use tokio::sync::oneshot::Receiver as Answer;
+
+use super::calls::{Work, call};
+use super::errors::Fault;
+use super::insert;
+use super::open::{OpenOptions, set_up_writer};
+use super::sync::Log;
+use super::writer::{self, Writer};
+
+/// Rows enough for a commit that the writer doesn't wait for.
+const MANY: u32 = 200;
+
+/// A disk that syncs when it is told to, with the result that it is told.
+struct Disk {
+    writer: Writer,
+    begun: Receiver<()>,
+    end: Sender<io::Result<()>>,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let (tell_begun, begun) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<io::Result<()>>();
+        let ends = std::sync::Mutex::new(ends);
+        let sync = move || {
+            tell_begun.send(()).unwrap();
+            ends.lock().unwrap().recv().unwrap()
+        };
+        let (log, _) = Log::synced_by(Box::new(sync)).unwrap();
+        let db = Connection::open_in_memory().unwrap();
+        set_up_writer(&db, &OpenOptions::default()).unwrap();
+        Self { writer: writer::start(db, log, None).unwrap(), begun, end }
+    }
+
+    fn write<T: Send + 'static, W: Work<T>>(&self, work: W) -> Answer<(Result<T, StoreError>, W)> {
+        let (call, answer) = call(1, work);
+        self.writer.queue.blocking_send(call).unwrap();
+        answer
+    }
+
+    fn insert(
+        &self,
+        numbers: std::ops::Range<u32>,
+    ) -> Answer<(Result<Vec<Inserted>, StoreError>, impl Work<Vec<Inserted>>)> {
+        let rows: Vec<_> = numbers.map(|n| row(message(n))).collect();
+        self.write(move |db| insert::insert(db, &rows))
+    }
+
+    fn count(&self) -> Answer<(Result<i64, StoreError>, impl Work<i64>)> {
+        self.write(|db: &Connection| -> Result<i64, Fault> {
+            Ok(db.query_row("SELECT count(*) FROM redeliver_messages", [], |row| row.get(0))?)
+        })
+    }
+
+    fn sync(&self, result: io::Result<()>) {
+        self.begun.recv().unwrap();
+        self.end.send(result).unwrap();
+    }
+}
+
+/// Long enough for an answer that must not come.
+fn a_moment() {
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+#[test]
+fn a_commit_is_answered_after_its_sync() {
+    for count in [1, MANY] {
+        let disk = Disk::new();
+        let mut accepted = disk.insert(0..count);
+        disk.begun.recv().unwrap();
+        a_moment();
+        assert!(accepted.try_recv().is_err(), "{count} answered before the disk had them");
+        disk.end.send(Ok(())).unwrap();
+        assert_eq!(accepted.blocking_recv().unwrap().0.unwrap().len(), count as usize);
+    }
+}
+
+#[test]
+fn the_writer_goes_on_while_a_large_commit_is_synced() {
+    let disk = Disk::new();
+    let first = disk.insert(0..MANY);
+    disk.begun.recv().unwrap();
+    let mut second = disk.insert(MANY..2 * MANY);
+    while disk.writer.commits.load(Ordering::Relaxed) < 2 {
+        std::thread::yield_now();
+    }
+    // Whoever looks is told of both, as soon as the disk has them.
+    let mut seen = disk.count();
+    disk.begun.recv().unwrap();
+    a_moment();
+    assert!(second.try_recv().is_err() && seen.try_recv().is_err());
+    for _ in 0..3 {
+        disk.end.send(Ok(())).unwrap();
+    }
+    assert!(first.blocking_recv().unwrap().0.is_ok());
+    assert_eq!(seen.blocking_recv().unwrap().0, Ok(i64::from(2 * MANY)));
+    assert!(second.blocking_recv().unwrap().0.is_ok());
+}
+
+#[test]
+fn what_changes_nothing_waits_for_no_sync() {
+    let disk = Disk::new();
+    assert_eq!(disk.count().blocking_recv().unwrap().0, Ok(0));
+    assert!(disk.begun.try_recv().is_err());
+}
+
+#[test]
+fn after_a_sync_that_failed_nothing_is_taken() {
+    for count in [1, MANY] {
+        let disk = Disk::new();
+        let accepted = disk.insert(0..count);
+        disk.sync(Err(io::Error::other("no such device")));
+        let error = accepted.blocking_recv().unwrap().0.unwrap_err();
+        assert!(matches!(&error, StoreError::Damaged(why) if why.contains("no such device")), "{error}");
+        // Though the next sync would be glad to say that all is well.
+        assert_eq!(disk.insert(MANY..MANY + 1).blocking_recv().unwrap().0, Err(error));
+    }
+}
