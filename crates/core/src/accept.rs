@@ -1,6 +1,6 @@
 //! What becomes of something new: a message, a duplicate, a conflict, or one that came back.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::change::{Change, NewRow};
 use crate::content::{Content, ContentHash, ContentSource};
@@ -11,6 +11,9 @@ use crate::planted::{self, Bug};
 use crate::route::Route;
 use crate::settle::dead_letter;
 use crate::time::Timestamp;
+
+/// Whose a message is that doesn't say.
+static DEFAULT_WORKSPACE: LazyLock<Name> = LazyLock::new(|| "default".into());
 
 /// Something that somebody wants sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +70,7 @@ impl NewMessage {
     /// A message with nothing but a route and content.
     pub fn new(route: impl Into<Name>, content: Content) -> Self {
         Self {
-            workspace: "default".into(),
+            workspace: Arc::clone(&DEFAULT_WORKSPACE),
             route: route.into(),
             lane: Lane::default(),
             key: None,

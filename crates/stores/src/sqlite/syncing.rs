@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::Duration;
 
 use redeliver_conformance::make::{message, row};
 use redeliver_engine::store::{Inserted, StoreError};
@@ -19,6 +18,9 @@ use super::writer::{self, Writer};
 
 /// Rows enough for a commit that the writer doesn't wait for.
 const MANY: u32 = 200;
+
+/// What a call is answered, and the work that it was about.
+type Told<T, W> = Answer<(Result<T, StoreError>, W)>;
 
 /// A disk that syncs when it is told to, with the result that it is told.
 struct Disk {
@@ -42,21 +44,18 @@ impl Disk {
         Self { writer: writer::start(db, log, None).unwrap(), begun, end }
     }
 
-    fn write<T: Send + 'static, W: Work<T>>(&self, work: W) -> Answer<(Result<T, StoreError>, W)> {
+    fn write<T: Send + 'static, W: Work<T>>(&self, work: W) -> Told<T, W> {
         let (call, answer) = call(1, work);
         self.writer.queue.blocking_send(call).unwrap();
         answer
     }
 
-    fn insert(
-        &self,
-        numbers: std::ops::Range<u32>,
-    ) -> Answer<(Result<Vec<Inserted>, StoreError>, impl Work<Vec<Inserted>>)> {
+    fn insert(&self, numbers: std::ops::Range<u32>) -> Told<Vec<Inserted>, impl Work<Vec<Inserted>>> {
         let rows: Vec<_> = numbers.map(|n| row(message(n))).collect();
         self.write(move |db| insert::insert(db, &rows))
     }
 
-    fn count(&self) -> Answer<(Result<i64, StoreError>, impl Work<i64>)> {
+    fn count(&self) -> Told<i64, impl Work<i64>> {
         self.write(|db: &Connection| -> Result<i64, Fault> {
             Ok(db.query_row("SELECT count(*) FROM redeliver_messages", [], |row| row.get(0))?)
         })
@@ -68,9 +67,9 @@ impl Disk {
     }
 }
 
-/// Long enough for an answer that must not come.
+/// Time enough for an answer that must not come.
 fn a_moment() {
-    std::thread::sleep(Duration::from_millis(50));
+    (0..10_000).for_each(|_| std::thread::yield_now());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered};
 use redeliver_core::accept::{NewMessage, Source};
-use redeliver_core::{Content, Failure, Name};
+use redeliver_core::{Content, Failure, Name, Timestamp};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::intake::{Accepted, Intake, IntakeError, Sink};
 use redeliver_engine::parts::{Part, Parts};
@@ -86,6 +86,8 @@ struct Batch {
     deliveries: Vec<Delivery>,
     /// What each of them became.
     messages: Vec<NewMessage>,
+    /// The queue that each of them waits to go back to, if it does.
+    queues: Vec<Option<Name>>,
 }
 
 /// What came of bringing a message.
@@ -265,16 +267,22 @@ impl RabbitmqIntake {
         let known = batch.deliveries.len();
         let room = self.config.batch_max.saturating_sub(known);
         let more = coming.recv_many(&mut batch.deliveries, room).await;
-        batch.messages.extend(batch.deliveries[known..].iter().map(|delivery| self.message(delivery)));
+        let now = self.clock.now();
+        for delivery in &batch.deliveries[known..] {
+            let message = self.message(delivery, now);
+            batch.queues.push(scheduled_for(&message));
+            batch.messages.push(message);
+        }
         more > 0
     }
 
     /// Brings a batch to the sink until it has it; the number of its last delivery. Meanwhile no more comes than was asked
     /// for.
     async fn accept(&self, sink: &dyn Sink, batch: Batch) -> u64 {
-        let Batch { deliveries, messages } = batch;
-        let queues: Vec<Option<Name>> = messages.iter().map(scheduled_for).collect();
-        let again = |range: Range<usize>| deliveries[range].iter().map(|one| self.message(one)).collect();
+        let Batch { deliveries, messages, queues } = batch;
+        let again = |range: Range<usize>| {
+            deliveries[range].iter().map(|one| self.message(one, self.clock.now())).collect()
+        };
         let answers = self.insist(sink, &deliveries, messages, again).await;
         let mut scheduled: HashMap<Name, u64> = HashMap::new();
         let (mut unwanted, mut theirs) = (Vec::new(), Vec::new());
@@ -362,7 +370,7 @@ impl RabbitmqIntake {
 
     /// What nobody takes as the message that it says is kept as dead instead.
     fn unwanted(&self, delivery: &Delivery, why: String) -> NewMessage {
-        let message = self.message(delivery);
+        let message = self.message(delivery, self.clock.now());
         match message.is_refused {
             true => message,
             false => {
@@ -386,7 +394,7 @@ impl RabbitmqIntake {
         self.refused(Content::of_bytes(delivery.body.clone()), why, delivery.redelivered)
     }
 
-    fn message(&self, delivery: &Delivery) -> NewMessage {
+    fn message(&self, delivery: &Delivery, now: Timestamp) -> NewMessage {
         match retry_message::read(delivery, self.config.message_bytes_max) {
             Ok((message, properties)) => retry_message::to_new(
                 message,
@@ -394,7 +402,7 @@ impl RabbitmqIntake {
                 &self.config.route,
                 self.config.max_retries,
                 delivery.redelivered,
-                self.clock.now(),
+                now,
             ),
             Err(why) => {
                 tracing::warn!(event = "input.refused", intake = %self.name, "input that nobody can read: {why}");

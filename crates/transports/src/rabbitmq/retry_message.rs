@@ -16,7 +16,7 @@ use super::amqp::Delivery;
 use super::amqp::properties::Properties;
 use super::amqp::table::STRING;
 use super::amqp::wire::SHORT_BYTES_MAX;
-use super::parcel::{HEADER_TYPE, PROPERTY};
+use super::parcel::HEADER_TYPE;
 
 /// The queue that a message goes back to.
 pub(super) const QUEUE: &str = "retry.queue";
@@ -26,6 +26,8 @@ pub(super) const MAX_RETRIES: &str = "retry.max_retries";
 pub(super) const CONTENT_TYPE: &str = "application/x-protobuf";
 /// What its sender calls it.
 const MESSAGE_ID: &str = "retry.message_id";
+/// The same among the properties of the message that goes back.
+const MESSAGE_ID_PROPERTY: &str = "amqp.message_id";
 /// The header that says what the original payload is.
 const CONTENT_TYPE_HEADER: &str = "x-original-content-type";
 /// A broker's own account of how a message came to be where it is: it says nothing to whoever gets the message next.
@@ -130,7 +132,7 @@ pub(super) fn to_new(
         content.headers.push((name.clone(), field.bytes.clone()));
     }
     if message.message_id.len() <= SHORT_BYTES_MAX {
-        content.attributes.insert(format!("{PROPERTY}message_id"), message.message_id.clone());
+        content.attributes.insert(MESSAGE_ID_PROPERTY.to_owned(), message.message_id.clone());
     }
     content.attributes.extend([
         (QUEUE.to_owned(), message.original_queue),

@@ -52,8 +52,10 @@ fn batch(intake: &RabbitmqIntake, count: u64) -> Batch {
         weight: Weight::default(),
     };
     let deliveries: Vec<Delivery> = (1..=count).map(delivery).collect();
-    let messages = deliveries.iter().map(|delivery| intake.message(delivery)).collect();
-    Batch { deliveries, messages }
+    let messages: Vec<NewMessage> =
+        deliveries.iter().map(|delivery| intake.message(delivery, intake.clock.now())).collect();
+    let queues = messages.iter().map(scheduled_for).collect();
+    Batch { deliveries, messages, queues }
 }
 
 fn intake() -> RabbitmqIntake {
