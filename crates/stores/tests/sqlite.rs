@@ -6,8 +6,8 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use redeliver_conformance::make::{at, id, message, request, row};
-use redeliver_core::InstanceId;
+use redeliver_conformance::make::{at, id, message, request, row, row_with};
+use redeliver_core::{Content, InstanceId};
 use redeliver_engine::store::{Inserted, Store, StoreError};
 use redeliver_stores::sqlite::insert_in;
 use redeliver_stores::{Durability, OpenError, OpenOptions, Role, Sqlite, SyncSqlite};
@@ -297,6 +297,30 @@ fn relaxed_durability_is_only_by_being_told() {
     let relaxed = OpenOptions { durability: Durability::Relaxed, ..OpenOptions::default() };
     assert_eq!(OpenOptions::default().durability, Durability::Full);
     run(Sqlite::open(place.path(), relaxed).unwrap().insert(vec![row(message(0))])).unwrap();
+}
+
+/// The log is written back by another thread, and still begins anew, though somebody always writes.
+#[test]
+fn the_log_stays_short_under_steady_load() {
+    const BATCHES: u32 = 100;
+    const BATCH: u32 = 250;
+    const LOG_BYTES_MAX: u64 = 48 * 1_048_576;
+    run(async {
+        let place = Place::new();
+        let engine = place.engine().unwrap();
+        let mut log = place.path().into_os_string();
+        log.push("-wal");
+        let mut longest = 0;
+        for batch in 0..BATCHES {
+            let numbers = batch * BATCH..(batch + 1) * BATCH;
+            let rows = numbers.map(|n| row_with(message(n), Content::of_bytes(vec![7; 3_000])));
+            engine.insert(rows.collect()).await.unwrap();
+            longest = longest.max(fs::metadata(&log).unwrap().len());
+        }
+        let kept = fs::metadata(place.path()).unwrap().len();
+        assert!(longest < LOG_BYTES_MAX, "the log came to {longest} bytes");
+        assert!(kept > LOG_BYTES_MAX, "only {kept} bytes were written back, which shows nothing");
+    });
 }
 
 #[test]
