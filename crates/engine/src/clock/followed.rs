@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redeliver_core::Timestamp;
+use redeliver_core::{MessageId, Timestamp};
 
 use super::{Clock, Sleep, Steady, WallClock};
 
@@ -68,6 +68,10 @@ impl Clock for FollowedClock {
     fn bits(&self) -> u128 {
         self.machine.bits()
     }
+
+    fn message_id(&self, now: Timestamp) -> MessageId {
+        self.machine.message_id(now)
+    }
 }
 
 /// What the other clock said lately, each as the least that it can be ahead of this machine's uptime.
@@ -114,6 +118,13 @@ mod tests {
 
     const fn up(ms: u64) -> Duration {
         Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn ids_sort_as_they_were_made() {
+        let clock = FollowedClock::new();
+        let ids: Vec<_> = (0..1_000).map(|_| clock.message_id(Timestamp::from_ms(1_000_000))).collect();
+        assert!(ids.is_sorted());
     }
 
     #[test]
