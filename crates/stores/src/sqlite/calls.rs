@@ -61,6 +61,11 @@ impl<T: Send, W: Work<T>> Call for Pending<T, W> {
     }
 }
 
+/// Gives all callers their results, or tells them all why there are none.
+pub(super) fn answer_all(calls: Vec<Box<dyn Call>>, done: &Result<(), StoreError>) {
+    calls.into_iter().for_each(|call| call.answer(done.clone()));
+}
+
 /// Does work in one transaction, all of it or nothing.
 pub(super) fn in_transaction<T>(
     db: &Connection,

@@ -15,7 +15,7 @@ use redeliver_engine::store::StoreError;
 use rusqlite::Connection;
 
 use super::Durability;
-use super::calls::Call;
+use super::calls::{Call, answer_all};
 use super::errors::Fault;
 
 /// Rows that a commit has changed from which on the writer doesn't wait for its sync: as much work as a sync takes time.
@@ -55,7 +55,7 @@ impl Log {
                 let together: Vec<_> = std::iter::once(first).chain(waiting.try_iter()).collect();
                 let done = its_own.sync();
                 for calls in together {
-                    answer(calls, &done);
+                    answer_all(calls, &done);
                     its_own.unanswered.fetch_sub(1, Ordering::Release);
                 }
             }
@@ -73,15 +73,15 @@ impl Log {
 
     /// Has calls answered that are committed and have changed so many rows.
     pub(super) fn committed(&self, calls: Vec<Box<dyn Call>>, changed: u64) {
-        let Self::Synced { shared, large } = self else { return answer(calls, &Ok(())) };
+        let Self::Synced { shared, large } = self else { return answer_all(calls, &Ok(())) };
         if changed >= LARGE {
             shared.unanswered.fetch_add(1, Ordering::Relaxed);
             // The thread is there as long as this is. If it were not, its callers would hear that the store is closed.
             let _ = large.send(calls);
         } else if changed == 0 && shared.unanswered.load(Ordering::Acquire) == 0 {
-            answer(calls, &shared.state());
+            answer_all(calls, &shared.state());
         } else {
-            answer(calls, &shared.sync());
+            answer_all(calls, &shared.sync());
         }
     }
 }
@@ -101,10 +101,6 @@ impl Shared {
     fn state(&self) -> Result<(), StoreError> {
         self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
     }
-}
-
-fn answer(calls: Vec<Box<dyn Call>>, done: &Result<(), StoreError>) {
-    calls.into_iter().for_each(|call| call.answer(done.clone()));
 }
 
 /// How to sync the log of a connection whose commits are to survive a power cut; it no longer does so itself. Nothing if it keeps no log.

@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use super::calls::{Call, in_transaction};
+use super::calls::{Call, answer_all, in_transaction};
 use super::checkpoint::Checkpoints;
 use super::errors::store_error;
 use super::sync::Log;
@@ -58,17 +58,15 @@ fn together(first: Box<dyn Call>, calls: &mut mpsc::Receiver<Box<dyn Call>>) -> 
 
 /// Does all calls in one transaction and has them answered when the disk has it. If one of them fails, each gets one of its own.
 fn commit_together(db: &Connection, log: &Log, mut calls: Vec<Box<dyn Call>>) {
-    if let Err(error) = log.state() {
-        return calls.into_iter().for_each(|call| call.answer(Err(error.clone())));
+    let state = log.state();
+    if state.is_err() {
+        return answer_all(calls, &state);
     }
     let before = db.total_changes();
     let all = in_transaction(db, |db| calls.iter_mut().try_for_each(|call| call.execute(db)));
     match all {
         Ok(()) => log.committed(calls, db.total_changes() - before),
         Err(_) if calls.len() > 1 => calls.into_iter().for_each(|call| commit_together(db, log, vec![call])),
-        Err(fault) => {
-            let error = store_error(db, fault);
-            calls.into_iter().for_each(|call| call.answer(Err(error.clone())));
-        }
+        Err(fault) => answer_all(calls, &Err(store_error(db, fault))),
     }
 }
