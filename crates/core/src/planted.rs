@@ -36,11 +36,13 @@ pub enum Bug {
     PruneTakesTheDead,
     ReentryDropped,
     LossLosesAttemptId,
+    BeatsBehindTheReaper,
+    PrunesOneBatch,
 }
 
 impl Bug {
     /// All faults.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::ApplyIgnoresFence,
         Self::ClaimKeepsFence,
         Self::NoSelfFence,
@@ -71,6 +73,8 @@ impl Bug {
         Self::PruneTakesTheDead,
         Self::ReentryDropped,
         Self::LossLosesAttemptId,
+        Self::BeatsBehindTheReaper,
+        Self::PrunesOneBatch,
     ];
 }
 

@@ -8,6 +8,8 @@ use redeliver_core::gate::Scope;
 use redeliver_core::quota::Whose;
 use redeliver_core::{DeadReason, Event, Message, MessageId, Outcome, Route};
 
+use crate::life::Lateness;
+
 /// Hears what happened. Must return quickly: it is called on the way of the messages.
 pub trait Observer: Send + Sync + 'static {
     /// Hears one event.
@@ -24,6 +26,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// Hears that a mail was counted in a quota, taken back from it, or found it used up.
     fn quota(&self, _whose: Whose, _counted: Counted) {}
+
+    /// Hears that the store confirmed a heartbeat of this instance.
+    fn beaten(&self, _lateness: Lateness) {}
 
     /// Hears that a part of a campaign was planned.
     fn planned(&self, _part: &Planned<'_>) {}
@@ -97,6 +102,19 @@ impl Observer for Telemetry {
         count_quota(whose, counted, 1);
     }
 
+    fn beaten(&self, lateness: Lateness) {
+        let Lateness { late, limit } = lateness;
+        metrics::histogram!(HEARTBEAT_LATENESS).record(late.as_secs_f64());
+        if late > limit / 2 {
+            tracing::warn!(
+                event = "heartbeat.late",
+                late_ms = late.as_millis() as u64,
+                limit_ms = limit.as_millis() as u64,
+                "heartbeat confirmed late: beyond the limit, sends under way count as lost"
+            );
+        }
+    }
+
     fn planned(&self, part: &Planned<'_>) {
         for (result, mails) in [("scheduled", part.scheduled), ("skipped", part.skipped)] {
             metrics::counter!(PLANNED, "result" => result).increment(mails);
@@ -141,6 +159,7 @@ const DEAD: &str = "redeliver_dead_total";
 const LEASES_LOST: &str = "redeliver_leases_lost_total";
 const STORE_FAILED: &str = "redeliver_store_failures_total";
 const PLANNED: &str = "redeliver_campaign_mails_total";
+const HEARTBEAT_LATENESS: &str = "redeliver_heartbeat_lateness_seconds";
 const QUOTA: &str = "redeliver_quota_total";
 const ROWS_REQUEUED: &str = "email_retries_requeued_total";
 const ROWS_DEAD: &str = "email_retries_dead_total";
@@ -160,6 +179,11 @@ pub fn begin<'a>(routes: impl Iterator<Item = &'a Route>) {
         LATENESS,
         Unit::Seconds,
         "How long after its due time a message is carried."
+    );
+    metrics::describe_histogram!(
+        HEARTBEAT_LATENESS,
+        Unit::Seconds,
+        "How long after its time the store confirmed a heartbeat of this instance."
     );
     metrics::describe_counter!(QUOTA, "Mails counted in a quota, taken back, or found it used up.");
     for whose in Whose::ALL {

@@ -23,6 +23,7 @@ pub mod hear;
 pub mod inline;
 pub mod intake;
 mod life;
+mod maintain;
 pub mod memory;
 pub mod operate;
 pub mod parts;
@@ -40,3 +41,5 @@ mod wake;
 mod work;
 
 pub use engine::{Engine, Line, Settings};
+pub use life::Lateness;
+pub use reap::Reaped;

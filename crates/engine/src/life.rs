@@ -13,6 +13,7 @@ pub(crate) struct Life {
     pulse: Mutex<Pulse>,
     /// How long after it no carrying may still be under way.
     limit: Duration,
+    heartbeat: Duration,
 }
 
 #[derive(Copy, Clone, Default)]
@@ -24,6 +25,15 @@ struct Pulse {
     void_before: Duration,
 }
 
+/// How late a heartbeat was confirmed, counted from when it should have been sent.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Lateness {
+    /// By how much.
+    pub late: Duration,
+    /// Beyond this, the instance stops sending, and its sends under way count as lost.
+    pub limit: Duration,
+}
+
 /// The shortest time without a heartbeat after which an instance stops carrying.
 const LIMIT_MIN: Duration = Duration::from_secs(10);
 /// Heartbeats that may fail before that.
@@ -33,7 +43,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 
 impl Life {
     pub(crate) fn new(heartbeat: Duration) -> Self {
-        Self { pulse: Mutex::default(), limit: LIMIT_MIN.max(heartbeat * BEATS_MIN + MARGIN) }
+        Self { pulse: Mutex::default(), limit: LIMIT_MIN.max(heartbeat * BEATS_MIN + MARGIN), heartbeat }
     }
 
     /// Uptime until which a carrying may last, under a lease of this begin and end. Each heartbeat that the store
@@ -72,12 +82,21 @@ impl Life {
         if planted::is(Bug::ReapsTooEarly) { self.limit / 20 } else { self.limit + MARGIN }
     }
 
-    fn confirmed(&self, sent_at: Duration, heard_at: Duration) {
+    /// Time since the last heartbeat that the store confirmed was sent; `None` before the first one.
+    fn age(&self, uptime: Duration) -> Option<Duration> {
+        let beat_at = self.pulse().beat_at;
+        (!beat_at.is_zero()).then(|| uptime.saturating_sub(beat_at))
+    }
+
+    /// Notes a heartbeat that the store confirmed, and says how late it was confirmed.
+    fn confirmed(&self, sent_at: Duration, heard_at: Duration) -> Lateness {
+        let late = self.age(heard_at).unwrap_or_default().saturating_sub(self.heartbeat);
         let mut pulse = self.pulse();
         if heard_at.saturating_sub(pulse.beat_at) > self.limit {
             pulse.void_before = heard_at;
         }
         pulse.beat_at = sent_at;
+        Lateness { late, limit: self.limit - self.heartbeat }
     }
 
     fn pulse(&self) -> MutexGuard<'_, Pulse> {
@@ -99,8 +118,14 @@ impl Engine {
     pub async fn beat(&self) -> Result<(), StoreError> {
         let sent_at = self.clock.uptime();
         self.store.beat(self.instance, self.clock.now(), self.life.silent_max()).await?;
-        self.life.confirmed(sent_at, self.clock.uptime());
+        let lateness = self.life.confirmed(sent_at, self.clock.uptime());
+        self.observer.beaten(lateness);
         self.introduce().await
+    }
+
+    /// Time since this instance's last heartbeat that the store confirmed; `None` before the first one.
+    pub fn heartbeat_age(&self) -> Option<Duration> {
+        self.life.age(self.clock.uptime())
     }
 }
 

@@ -9,6 +9,7 @@ use redeliver_core::quota::Whose;
 use redeliver_core::{Event, Message, Outcome, Timestamp};
 
 use crate::emit::{Counted, Observer, Planned};
+use crate::life::Lateness;
 use crate::store::StoreError;
 
 /// Minutes that are kept.
@@ -132,6 +133,10 @@ impl Teller {
 
     pub(crate) fn quota(&self, whose: Whose, counted: Counted) {
         self.observer.quota(whose, counted);
+    }
+
+    pub(crate) fn beaten(&self, lateness: Lateness) {
+        self.observer.beaten(lateness);
     }
 
     pub(crate) fn planned(&self, part: &Planned<'_>) {

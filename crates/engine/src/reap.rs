@@ -10,31 +10,35 @@ use crate::store::{Applied, StoreError};
 /// Messages settled at once, at most.
 const BATCH_MAX: usize = 500;
 
+/// The result of one turn of the reaper.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Reaped {
+    /// Messages settled.
+    pub settled: usize,
+    /// Whether a batch was full, so that there is probably more.
+    pub has_more: bool,
+}
+
 impl Engine {
-    /// Settles everything that is lost, overdue or expired now. Says how many there were.
-    pub async fn reap(&self) -> Result<usize, StoreError> {
-        let mut count = 0;
-        loop {
-            let now = self.clock.now();
-            let mut lapsed = self.store.lapsed(now, BATCH_MAX).await?;
-            lapsed.retain(|message| !self.holds(message));
-            let overdue_ones = match planted::is(Bug::OverdueIgnored) {
-                true => Vec::new(),
-                false => self.store.overdue(now, BATCH_MAX).await?,
-            };
-            let expired = self.store.expired(now, BATCH_MAX).await?;
-            let stranded = self.store.stranded(now, BATCH_MAX).await?;
-            let full =
-                [&lapsed, &overdue_ones, &expired, &stranded].iter().any(|found| found.len() == BATCH_MAX);
-            let settled = self.settle_all(&lapsed, now, lapse).await?
-                + self.settle_all(&overdue_ones, now, overdue).await?
-                + self.settle_all(&expired, now, expire).await?
-                + self.settle_all(&stranded, now, rescue).await?;
-            count += settled;
-            if !full || settled == 0 {
-                return Ok(count);
-            }
-        }
+    /// Settles a batch of each kind: lost, overdue, expired, stranded.
+    pub async fn reap(&self) -> Result<Reaped, StoreError> {
+        let now = self.clock.now();
+        let mut lapsed = self.store.lapsed(now, BATCH_MAX).await?;
+        lapsed.retain(|message| !self.holds(message));
+        let overdue_ones = match planted::is(Bug::OverdueIgnored) {
+            true => Vec::new(),
+            false => self.store.overdue(now, BATCH_MAX).await?,
+        };
+        let expired = self.store.expired(now, BATCH_MAX).await?;
+        let stranded = self.store.stranded(now, BATCH_MAX).await?;
+        let is_full =
+            [&lapsed, &overdue_ones, &expired, &stranded].iter().any(|found| found.len() == BATCH_MAX);
+        let settled = self.settle_all(&lapsed, now, lapse).await?
+            + self.settle_all(&overdue_ones, now, overdue).await?
+            + self.settle_all(&expired, now, expire).await?
+            + self.settle_all(&stranded, now, rescue).await?;
+        // Messages of routes that the config no longer has are found each time and never settled.
+        Ok(Reaped { settled, has_more: is_full && settled > 0 })
     }
 
     /// Whether its worker is one of ours and alive: it will say itself what came of it, however late.

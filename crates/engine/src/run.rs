@@ -1,4 +1,4 @@
-//! Runs an engine: a loop for each route, one that tends campaigns, and one that keeps the house.
+//! Runs an engine: a loop for each route, one that tends campaigns, and one for each maintenance job.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,14 +9,12 @@ use futures_util::future::{BoxFuture, join_all};
 
 use crate::engine::Engine;
 use crate::inline::Ending;
+use crate::maintain::Job;
 use crate::stop::Stop;
-use crate::store::StoreError;
 use crate::work::work;
 
 /// How long the start waits before it asks the store again.
 const START_WAIT: Duration = Duration::from_millis(500);
-/// How soon limited destinations are looked at while messages wait for them.
-const LIMITED_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Engine {
     /// Runs until told to stop, then finishes what is in the air, but waits no longer than `drain_timeout`.
@@ -26,7 +24,7 @@ impl Engine {
         self.retire().await;
     }
 
-    /// The parts of a run, to be driven side by side: one for each route and one that keeps the house. When all
+    /// The parts of a run, to be driven side by side: first one for each route, then the maintenance. When all
     /// have ended, [`Engine::retire`] says goodbye.
     pub async fn parts(self: Arc<Self>, stop: Stop) -> Vec<BoxFuture<'static, ()>> {
         self.first_beat(stop.clone()).await;
@@ -47,7 +45,7 @@ impl Engine {
                         }
                     }
                     if engine.working.fetch_sub(1, Ordering::Relaxed) == 1 {
-                        engine.idle.notify_one();
+                        engine.idle.notify_waiters();
                     }
                 }
                 .boxed(),
@@ -60,8 +58,10 @@ impl Engine {
             let (engine, tend_stop) = (Arc::clone(&self), stop.clone());
             parts.push(async move { engine.tend(tend_stop).await }.boxed());
         }
-        let engine = Arc::clone(&self);
-        parts.push(async move { engine.keep(stop).await }.boxed());
+        for job in Job::ALL {
+            let (engine, stop) = (Arc::clone(&self), stop.clone());
+            parts.push(async move { engine.repeat(job, stop).await }.boxed());
+        }
         parts
     }
 
@@ -69,36 +69,6 @@ impl Engine {
     pub async fn retire(&self) {
         if let Err(error) = self.store.leave(self.instance).await {
             self.observer.store_failed("saying goodbye", &error);
-        }
-    }
-
-    /// Keeps the house until told to stop and nothing is in the air: heartbeats, lost leases, gates, deletions.
-    async fn keep(&self, mut stop: Stop) {
-        let mut beat_at = self.clock.uptime();
-        let mut prune_at = self.clock.uptime();
-        while !(stop.is_stopped() && self.working.load(Ordering::Relaxed) == 0) {
-            let uptime = self.clock.uptime();
-            if uptime >= beat_at {
-                self.tell("saying that this instance lives", self.beat().await);
-                beat_at = uptime + self.settings.heartbeat;
-            }
-            self.tell("looking for lost leases", self.reap().await.map(drop));
-            let limited = self.keep_gates().await.unwrap_or_else(|error| {
-                self.observer.store_failed("looking after the gates", &error);
-                false
-            });
-            if uptime >= prune_at {
-                self.tell("deleting old messages", self.prune().await.map(drop));
-                prune_at = uptime + self.settings.prune_interval;
-            }
-            let interval = self.settings.keep_interval.min(self.settings.heartbeat);
-            let interval = if limited { interval.min(LIMITED_INTERVAL) } else { interval };
-            tokio::select! {
-                biased;
-                () = self.idle.notified() => {}
-                () = stop.stopped(), if !stop.is_stopped() => {}
-                () = self.clock.sleep(interval) => {}
-            }
         }
     }
 
@@ -132,11 +102,5 @@ impl Engine {
     async fn drained(&self, mut stop: Stop) {
         stop.stopped().await;
         self.clock.sleep(self.settings.drain_timeout).await;
-    }
-
-    fn tell(&self, doing: &'static str, result: Result<(), StoreError>) {
-        if let Err(error) = result {
-            self.observer.store_failed(doing, &error);
-        }
     }
 }

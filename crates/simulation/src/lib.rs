@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod clock;
+pub mod crowd;
 pub mod executor;
 pub mod rng;
 pub mod run;
