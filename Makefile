@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo demo-notifications test test-kafka check features sim chaos campaign bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-table coverage screenshots doc clean
+.PHONY: help run demo demo-notifications test test-kafka check features sim chaos campaign bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-retention bench-table coverage screenshots doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -114,6 +114,13 @@ bench-rabbitmq: ## Measure republishing and intake beside a bare publisher and a
 bench-redis: ## Measure writing to a Redis stream beside the bare client, three times: REDIS_MESSAGES=200000
 	@scripts/ensure build redis
 	$(CARGO) run --locked --release --quiet --package redeliver-transports --example redis -- $(REDIS_MESSAGES)
+
+bench-retention: ## Accept 5,000 a second with a retention of a minute on SQLite, then on PostgreSQL, and count the rows: RETENTION_MINUTES=10
+	@scripts/ensure build postgres
+	$(CARGO) build --locked --release --package redeliver-cli
+	@rm -rf target/bench && mkdir -p target/bench
+	target/release/redeliver bench --store sqlite:target/bench/redeliver.db --only retention --minutes '$(or $(RETENTION_MINUTES),10)'
+	@scripts/bench-postgres --only retention --minutes '$(or $(RETENTION_MINUTES),10)'
 
 bench-table: ## Measure how fast what is due is found in an application's table of ROWS rows: ROWS=5000000
 	@scripts/ensure build peers

@@ -240,6 +240,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "JOB", value_delimiter = ',',
           value_parser = PossibleValuesParser::new(BENCH_JOBS))]
     pub only: Vec<String>,
+    /// Minutes that the retention job runs
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub minutes: u64,
     /// Have accept_http's messages sent by the program wrk, a client that takes little of the machine
     #[arg(long)]
     pub wrk: bool,
@@ -249,7 +252,7 @@ pub struct BenchArgs {
 }
 
 /// The jobs of the benchmark.
-const BENCH_JOBS: [&str; 13] = [
+const BENCH_JOBS: [&str; 14] = [
     "accept_batch",
     "accept_single",
     "accept_http",
@@ -264,6 +267,7 @@ const BENCH_JOBS: [&str; 13] = [
     "stats",
     "pages",
     "campaign",
+    "retention",
 ];
 
 /// `redeliver check`

@@ -167,6 +167,17 @@ mod tests {
     }
 
     #[test]
+    fn a_heartbeat_is_late_by_what_it_comes_after_its_time() {
+        let life = Life::new(Duration::from_secs(2));
+        assert_eq!(life.age(at(0)), None);
+        assert_eq!(life.confirmed(at(0), at(1)).late, Duration::ZERO, "nobody waited for the first one");
+        assert_eq!(life.confirmed(at(2), at(2)).late, Duration::ZERO);
+        let lateness = life.confirmed(at(4), at(9));
+        assert_eq!((lateness.late, lateness.limit), (Duration::from_secs(5), Duration::from_secs(8)));
+        assert_eq!(life.age(at(10)), Some(Duration::from_secs(6)));
+    }
+
+    #[test]
     fn others_have_the_messages_of_a_dead_instance_within_fifteen_seconds() {
         assert!(Life::new(Duration::from_secs(2)).silent_max() <= Duration::from_secs(13));
     }

@@ -22,7 +22,7 @@ use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name
 
 use crate::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Store, StoreError,
+    Living, PruneRequest, Pruned, Store, StoreError,
 };
 use rows::Rows;
 
@@ -125,7 +125,7 @@ impl Store for MemoryStore {
         Ok(self.lock().put_gate(change))
     }
 
-    async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError> {
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {
         Ok(self.lock().prune(&request))
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::store::{PruneRequest, StoreError};
+use crate::store::{PruneRequest, Pruned, StoreError};
 
 /// Messages deleted at once, at most, so that nobody waits long for the store.
 const BATCH_MAX: usize = 500;
@@ -12,9 +12,9 @@ const BATCH_MAX: usize = 500;
 const SEEN_FOR: Duration = Duration::from_secs(2);
 
 impl Engine {
-    /// Deletes a batch of each route. Says how many messages went.
-    pub async fn prune(&self) -> Result<usize, StoreError> {
-        let mut count = 0;
+    /// Deletes a batch of each route. Says whether one of them was full, so that there is probably more.
+    pub async fn prune(&self) -> Result<bool, StoreError> {
+        let mut has_more = false;
         for route in self.routes() {
             let now = self.clock.now();
             let request = PruneRequest {
@@ -24,8 +24,9 @@ impl Engine {
                 now,
                 limit: BATCH_MAX,
             };
-            count += self.store.prune(request).await?;
+            let Pruned { messages, keys } = self.store.prune(request).await?;
+            has_more |= messages.max(keys) >= BATCH_MAX;
         }
-        Ok(count)
+        Ok(has_more)
     }
 }

@@ -72,7 +72,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Deletes up to `limit` messages of a route that were put away (delivered, cancelled, dismissed) before
     /// `before`, and keys that have outlived their messages for long enough.
-    async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError>;
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError>;
 
     /// Says that an instance lives; a word that comes late takes nothing back. Others may take its messages once nothing was heard for `silent_max`.
     async fn beat(
@@ -267,6 +267,15 @@ pub struct PruneRequest {
     pub now: Timestamp,
     /// At most this many messages and as many keys.
     pub limit: usize,
+}
+
+/// What was deleted.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Messages, with their contents and histories.
+    pub messages: usize,
+    /// Keys.
+    pub keys: usize,
 }
 
 /// Which messages to list. Dismissed ones only if they are asked for.

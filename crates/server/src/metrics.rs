@@ -58,6 +58,7 @@ impl Metrics {
     /// Everything, as Prometheus reads it.
     pub async fn render(&self, engine: &Engine) -> Result<String, StoreError> {
         let mut text = self.recorded.as_ref().map(PrometheusHandle::render).unwrap_or_default();
+        scrape::write_heartbeat_age(&mut text, engine);
         let mut counted = self.counted.lock().await;
         let uptime = engine.clock().uptime();
         let is_fresh = |counted: &Counted| uptime.saturating_sub(counted.at) < COUNTS_FOR;

@@ -13,7 +13,7 @@ use redeliver_core::{Change, Content, InstanceId, Message, MessageId, State, Tim
 use redeliver_engine::clock::Clock;
 use redeliver_engine::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Store, StoreError,
+    Living, PruneRequest, Pruned, Store, StoreError,
 };
 
 use crate::clock::SimHandle;
@@ -246,14 +246,14 @@ impl Store for FaultyStore {
         self.after(answer).await
     }
 
-    async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError> {
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {
         self.before().await?;
         let route = request.route.clone();
-        let count = self.inner.prune(request).await?;
-        if count > 0 {
+        let pruned = self.inner.prune(request).await?;
+        if pruned.messages > 0 {
             self.look_again(|message| message.route == route && message.state.ended_at().is_some()).await?;
         }
-        self.after(count).await
+        self.after(pruned).await
     }
 
     async fn beat(

@@ -109,7 +109,7 @@ pub async fn a_change_to_a_message_that_is_gone_finds_nothing(store: &dyn Store)
     apply_one(store, change.clone()).await;
     let (route, now) = ("mail".into(), at(100));
     let request = PruneRequest { route, before: at(50), key_retention: None, now, limit: 10 };
-    assert_eq!(store.prune(request).await.unwrap(), 1);
+    assert_eq!(store.prune(request).await.unwrap().messages, 1);
     assert_eq!(apply_one(store, change).await, Applied::Superseded(None));
     let never_was = result(&Message { id: id(2), ..claimed }, &never(), 1);
     assert_eq!(apply_one(store, never_was).await, Applied::Superseded(None));

@@ -87,6 +87,6 @@ pub async fn corrections_go_with_their_message(store: &dyn Store) {
     assert_eq!(store.apply(vec![moved(&waits, delivered(5))]).await.unwrap(), [Applied::Applied]);
     let request =
         PruneRequest { route: "mail".into(), before: at(10), key_retention: None, now: at(10), limit: 10 };
-    assert_eq!(store.prune(request).await.unwrap(), 1);
+    assert_eq!(store.prune(request).await.unwrap().messages, 1);
     assert_eq!(store.edits(id(1)).await.unwrap(), []);
 }

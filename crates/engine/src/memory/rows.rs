@@ -21,7 +21,7 @@ use super::campaigns::Desk;
 use super::index::{Index, Place};
 use crate::store::{
     About, Applied, ClaimKind, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange,
-    Inserted, LEASES_COUNTED_MAX, Living, PruneRequest,
+    Inserted, LEASES_COUNTED_MAX, Living, PruneRequest, Pruned,
 };
 
 /// All that is remembered.
@@ -250,7 +250,7 @@ impl Rows {
         true
     }
 
-    pub(super) fn prune(&mut self, request: &PruneRequest) -> usize {
+    pub(super) fn prune(&mut self, request: &PruneRequest) -> Pruned {
         let put_away = self.index.at(Place::PutAway(request.route.clone()));
         let gone = put_away.take_while(|(at, _)| *at < request.before).take(request.limit);
         let gone: Vec<MessageId> = gone.map(|(_, id)| id.clone()).collect();
@@ -260,10 +260,10 @@ impl Rows {
         let outlived = |row: &KeyRow| row.expires_at.is_some_and(|at| at <= request.now);
         let keys = self.keys.iter().filter(|(_, row)| outlived(row)).take(request.limit);
         let keys: Vec<(Name, Arc<str>)> = keys.map(|(key, _)| key.clone()).collect();
-        for key in keys {
-            self.keys.remove(&key);
+        for key in &keys {
+            self.keys.remove(key);
         }
-        gone.len()
+        Pruned { messages: gone.len(), keys: keys.len() }
     }
 
     pub(super) fn beat(&mut self, instance: InstanceId, at: Timestamp, silent_max: Duration) {

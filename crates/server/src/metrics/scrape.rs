@@ -66,6 +66,17 @@ impl Counted {
     }
 }
 
+/// How long ago this instance was last heard of. It grows while a heartbeat is under way, so that one that never ends shows.
+pub(super) fn write_heartbeat_age(text: &mut String, engine: &Engine) {
+    let Some(age) = engine.heartbeat_age() else { return };
+    let name = "redeliver_heartbeat_age_seconds";
+    let _ = writeln!(
+        text,
+        "# HELP {name} Time since the store confirmed a heartbeat of this instance.\n# TYPE {name} gauge\n{name} {}",
+        age.as_secs_f64()
+    );
+}
+
 /// One line for each kind of gate and what it stands before, so that none closed is told as 0. Which one it is may be an
 /// address, and is for the API to tell.
 fn write_closed(text: &mut String, closed: &[GateRecord]) {

@@ -75,6 +75,14 @@ impl Bare {
         self.told(found.await)
     }
 
+    /// How large the database is, its indexes and dead rows included.
+    pub async fn database_bytes(&self) -> Done<u64> {
+        let sql = "SELECT pg_database_size(current_database())";
+        let found =
+            async { Ok(get::<i64>(&self.workers[0].query_typed_one(sql, &[]).await?, 0)?.unsigned_abs()) };
+        self.told(found.await)
+    }
+
     /// Copies rows in, in one transaction.
     pub async fn insert(&mut self, rows: &[NewRow]) -> Done<()> {
         let copied = copy(&mut self.workers[0], rows).await;

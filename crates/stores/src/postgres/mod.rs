@@ -50,7 +50,7 @@ use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name
 use redeliver_engine::clock::{Clock, FollowedClock};
 use redeliver_engine::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Store, StoreError,
+    Living, PruneRequest, Pruned, Store, StoreError,
 };
 use tokio_postgres::Client;
 
@@ -256,7 +256,7 @@ impl Store for Postgres {
         Ok(put)
     }
 
-    async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError> {
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {
         transact!(self, |db| prune::prune(db, &request, &self.last_look))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use redeliver_core::Timestamp;
-use redeliver_engine::store::PruneRequest;
+use redeliver_engine::store::{PruneRequest, Pruned};
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
@@ -36,12 +36,12 @@ pub(super) async fn prune(
     db: &mut Line<'_>,
     request: &PruneRequest,
     last: &LastLook,
-) -> Result<usize, Fault> {
+) -> Result<Pruned, Fault> {
     let lone = db.lone().await?;
-    let gone = prune_messages(&lone, request).await?;
+    let messages = prune_messages(&lone, request).await?;
     lone.finish().await?;
     let params = [(&request.now.as_ms() as _, Type::INT8), (&limit(request.limit) as _, Type::INT8)];
-    say(db, include_str!("sql/prune_keys.sql"), &params).await?;
+    let keys = say(db, include_str!("sql/prune_keys.sql"), &params).await?;
     let params = [(&TALLIES_MANY as _, Type::INT8), (&TALLIES_FOLDED_MAX as _, Type::INT8)];
     say(db, include_str!("sql/fold_tallies.sql"), &params).await?;
     if last.is_due(request.now)
@@ -50,13 +50,14 @@ pub(super) async fn prune(
         // Rows of a day without a table are kept all the same.
         tracing::warn!(error = %fault, "cannot look after the days of history");
     }
-    Ok(gone)
+    Ok(Pruned { messages, keys: usize::try_from(keys).unwrap_or(usize::MAX) })
 }
 
-async fn say(db: &mut Line<'_>, sql: &str, params: &[Param<'_>]) -> Result<(), Fault> {
+async fn say(db: &mut Line<'_>, sql: &str, params: &[Param<'_>]) -> Result<u64, Fault> {
     let db = db.lone().await?;
-    db.execute_typed(sql, params).await?;
-    db.finish().await
+    let count = db.execute_typed(sql, params).await?;
+    db.finish().await?;
+    Ok(count)
 }
 
 async fn prune_messages(db: &Client, request: &PruneRequest) -> Result<usize, Fault> {

@@ -54,7 +54,7 @@ use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Store, StoreError,
+    Living, PruneRequest, Pruned, Store, StoreError,
 };
 use rusqlite::Connection;
 
@@ -252,7 +252,7 @@ impl<R: Runs> Store for SqliteOn<R> {
         self.runs.write(1, move |db| gates::put_gate(db, &change)).await
     }
 
-    async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError> {
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {
         self.runs.write(request.limit, move |db| prune::prune(db, &request)).await
     }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use redeliver_core::Timestamp;
-use redeliver_engine::store::PruneRequest;
+use redeliver_engine::store::{PruneRequest, Pruned};
 use rusqlite::{Connection, Row, params};
 
 use super::errors::Fault;
 use super::limit;
 
-pub(super) fn prune(db: &Connection, request: &PruneRequest) -> Result<usize, Fault> {
+pub(super) fn prune(db: &Connection, request: &PruneRequest) -> Result<Pruned, Fault> {
     let gone = put_away(db, request)?;
     let key_expires_at = request.key_retention.map(|span| request.now.plus(span));
     let mut delete_message = db.prepare_cached(include_str!("sql/delete_message.sql"))?;
@@ -24,8 +24,8 @@ pub(super) fn prune(db: &Connection, request: &PruneRequest) -> Result<usize, Fa
         end_key(db, message, key_expires_at)?;
     }
     let mut prune_keys = db.prepare_cached(include_str!("sql/prune_keys.sql"))?;
-    prune_keys.execute(params![request.now.as_ms(), limit(request.limit)])?;
-    Ok(gone.len())
+    let keys = prune_keys.execute(params![request.now.as_ms(), limit(request.limit)])?;
+    Ok(Pruned { messages: gone.len(), keys })
 }
 
 /// What a key remembers of its message, and how to find the key.

@@ -15,7 +15,7 @@ use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Store, StoreError,
+    Living, PruneRequest, Pruned, Store, StoreError,
 };
 
 use super::TableStore;
@@ -177,10 +177,10 @@ impl Store for Beside {
         self.own.put_gate(change).await
     }
 
-    async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError> {
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {
         match self.of_route(&request.route) {
             // An application's row is the application's to delete.
-            Some(_) => Ok(0),
+            Some(_) => Ok(Pruned::default()),
             None => self.own.prune(request).await,
         }
     }

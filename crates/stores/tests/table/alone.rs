@@ -252,7 +252,7 @@ mod stories {
             now: at(10_000),
             limit: 100,
         };
-        assert_eq!(rig.store().prune(prune).await.unwrap(), 0);
+        assert_eq!(rig.store().prune(prune).await.unwrap().messages, 0);
         assert_eq!(rig.place.say("SELECT count(*) FROM \"EmailLog\""), "1");
     }
 

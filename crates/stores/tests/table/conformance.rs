@@ -14,7 +14,7 @@ use redeliver_core::gate::{GateKey, GateRecord};
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, State, Timestamp};
 use redeliver_engine::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Store, StoreError,
+    Living, PruneRequest, Pruned, Store, StoreError,
 };
 
 use crate::rig::{Put, Rig, row_id};
@@ -135,7 +135,7 @@ impl Store for Filled {
         self.rig.store().put_gate(change).await
     }
 
-    async fn prune(&self, request: PruneRequest) -> Result<usize, StoreError> {
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {
         self.rig.store().prune(request).await
     }
 

@@ -16,6 +16,7 @@ use super::lanes::lanes;
 use super::lists::lists;
 use super::pages::pages;
 use super::report::{Report, Row};
+use super::retention::retention;
 use super::rig::{BATCH, Place, Rig, message, open};
 use crate::args::BenchArgs;
 
@@ -68,6 +69,10 @@ pub(super) async fn run(args: &BenchArgs, place: &Place, report: &mut Report) ->
     // Only if it is asked for: it is a campaign's figure, and no message's.
     if args.only.iter().any(|only| only == "campaign") {
         campaign(args.backlog, place, report).await?;
+    }
+    // Only if it is asked for: it takes minutes.
+    if args.only.iter().any(|only| only == "retention") {
+        retention(args.minutes, place, report).await?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ mod lanes;
 mod lists;
 mod pages;
 mod report;
+mod retention;
 mod rig;
 mod wrk;
 

@@ -64,6 +64,10 @@ impl Report {
         Self { json, rows: Vec::new() }
     }
 
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// A bar for one job, on the terminal only.
     pub(super) fn bar(&self, job: &'static str, length: usize) -> ProgressBar {
         let target = if self.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
