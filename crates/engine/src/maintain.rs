@@ -8,16 +8,12 @@ use redeliver_core::planted::{self, Bug};
 use tokio::task::yield_now;
 
 use crate::engine::Engine;
+use crate::prune::Pruning;
 use crate::stop::Stop;
 use crate::store::StoreError;
 
 /// How soon limited destinations are looked at while messages wait for them.
 const LIMITED_INTERVAL: Duration = Duration::from_millis(100);
-
-/// How long pruning rests after a full batch, as a multiple of the time that the batch took: pruning has at most half of
-/// the store's time, and less the busier the store is, because a batch takes longer then.
-const PRUNE_REST: u32 = 1;
-const PRUNE_REST_MIN: Duration = Duration::from_millis(1);
 
 /// A job that is repeated while an engine runs.
 #[derive(Copy, Clone, Debug)]
@@ -39,13 +35,14 @@ impl Job {
 impl Engine {
     /// Repeats a job until told to stop and no route has work in the air.
     pub(crate) async fn repeat(&self, job: Job, mut stop: Stop) {
+        let mut pruning = Pruning::default();
         loop {
             // Made before the check: it also hears of a route that ends between here and the wait.
             let idle = self.idle.notified();
             if stop.is_stopped() && self.working.load(Ordering::Relaxed) == 0 {
                 return;
             }
-            let pause = self.turn(job).await;
+            let pause = self.turn(job, &mut pruning).await;
             if pause.is_zero() {
                 yield_now().await;
                 continue;
@@ -60,7 +57,7 @@ impl Engine {
     }
 
     /// Does one turn of a job, and says how long to wait before the next one. Zero means that there is more to do.
-    async fn turn(&self, job: Job) -> Duration {
+    async fn turn(&self, job: Job, pruning: &mut Pruning) -> Duration {
         let begun = self.clock.uptime();
         match job {
             Job::Beat if planted::is(Bug::BeatsBehindTheReaper) => self.settings.heartbeat,
@@ -88,16 +85,10 @@ impl Engine {
                     self.settings.keep_interval
                 }
             },
-            Job::Prune => match self.prune().await {
-                Ok(true) if !planted::is(Bug::PrunesOneBatch) => {
-                    let took = self.clock.uptime().saturating_sub(begun);
-                    took.saturating_mul(PRUNE_REST).clamp(PRUNE_REST_MIN, self.settings.prune_interval)
-                }
-                result => {
-                    self.tell("deleting old messages", result.map(drop));
-                    self.settings.prune_interval
-                }
-            },
+            Job::Prune => self.prune(pruning).await.unwrap_or_else(|error| {
+                self.observer.store_failed("deleting old messages", &error);
+                self.settings.prune_interval
+            }),
         }
     }
 

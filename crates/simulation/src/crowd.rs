@@ -35,10 +35,10 @@ const ACCEPTED_AT_ONCE: u64 = 500;
 /// When all those expire that can't be sent in time.
 const EXPIRE_MS: u64 = 20_000;
 /// When everything must have ended.
-const END_MS: u64 = 180_000;
+const END_MS: u64 = 300_000;
 /// How long a message may stay after its end: its retention, and this.
-const PRUNED_WITHIN: Duration = Duration::from_secs(60);
-/// The longest that an instance may go without a confirmed heartbeat: half of what makes its sends count as lost.
+const PRUNED_WITHIN: Duration = Duration::from_secs(80);
+/// The longest that an instance may go without a heartbeat. After ten seconds, its sends would count as lost.
 const SILENT_MAX: Duration = Duration::from_secs(8);
 const RETENTION: Duration = Duration::from_secs(5);
 const CLIENTS: usize = 0;
@@ -53,7 +53,7 @@ pub fn run(seed: u64) -> Report {
     let mut rng = Rng::new(seed ^ 0xc20e_d000);
     let instances = rng.between(1, 2) as usize;
     // Each call waits twice.
-    let slow_ms_max = rng.between(150, 400);
+    let slow_ms_max = rng.between(400, 900);
     let store = StoreFaults { absent: 0, answer_lost: 0, slow: 1_000, slow_ms_max };
     let scenario = Scenario { instances, store, trouble: 0, blows: 0, ..Scenario::draw(&mut Rng::new(seed)) };
     let world = World::new(seed, routes());
@@ -102,7 +102,7 @@ fn routes() -> BTreeMap<Name, Route> {
         ..Route::new(name, "direct", policy.clone())
     };
     let routes = [
-        Route { dead_letter: Some("letters".into()), ..base("expiring") },
+        Route { dead_letter: Some("letters".into()), concurrency_max: 4, ..base("expiring") },
         base("letters"),
         // Its sends last long enough to be under way whenever a heartbeat is missed.
         Route { concurrency_max: 40, ..base("steady") },
@@ -129,7 +129,11 @@ impl Crowd {
             faults: self.faults,
         };
         let observer = Arc::new(Witness { world: Arc::clone(&self.world), process });
-        let settings = Settings { watch_interval: Duration::from_secs(10), ..Settings::default() };
+        let settings = Settings {
+            watch_interval: Duration::from_secs(10),
+            prune_interval: Duration::from_secs(20),
+            ..Settings::default()
+        };
         Arc::new(Engine::new(Arc::new(store), Arc::new(clock), observer, settings, lines))
     }
 
@@ -151,7 +155,7 @@ impl Crowd {
                     let key = Some(format!("key-{n}").into());
                     let content = Content::of_bytes("hello");
                     if self.rng.chance(800) {
-                        let (due_at, expires_at) = (Some(at(10 * EXPIRE_MS)), Some(at(EXPIRE_MS)));
+                        let (due_at, expires_at) = (Some(at(EXPIRE_MS - 500)), Some(at(EXPIRE_MS)));
                         NewMessage { key, due_at, expires_at, ..NewMessage::new("expiring", content) }
                     } else {
                         let due_at = Some(at(self.rng.between(0, 3 * EXPIRE_MS)));
@@ -233,7 +237,9 @@ impl World {
         };
         let late = self.mirror.values().filter(is_late).count();
         if late > 0 {
-            self.violate(|| format!("{late} messages are still there {PRUNED_WITHIN:?} past their retention"));
+            self.violate(|| {
+                format!("{late} messages are still there {PRUNED_WITHIN:?} past their retention")
+            });
         }
     }
 }
