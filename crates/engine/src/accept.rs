@@ -50,7 +50,11 @@ impl Engine {
         if planted::is(Bug::AcksWithoutStoring) && now.as_ms() % 7 == 0 {
             rows.pop();
         }
-        let mut inserted = match self.store.insert(rows).await {
+        let answered = self.store.insert(rows).await;
+        if let Err(error) = &answered {
+            self.life.accept_failed(error, self.clock.uptime());
+        }
+        let mut inserted = match answered {
             Err(_) if planted::is(Bug::AcksBeforeCommit) => Vec::new(),
             answered => answered?,
         }

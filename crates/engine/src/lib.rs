@@ -41,5 +41,5 @@ mod wake;
 mod work;
 
 pub use engine::{Engine, Line, Settings};
-pub use life::Lateness;
+pub use life::{Lateness, Unready};
 pub use reap::Reaped;

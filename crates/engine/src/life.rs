@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use redeliver_core::planted::{self, Bug};
 
+use futures_util::FutureExt;
+
 use crate::engine::Engine;
 use crate::store::StoreError;
 
 /// The last heartbeat that the store confirmed, and what follows from it.
 pub(crate) struct Life {
     pulse: Mutex<Pulse>,
+    /// Why the store takes nothing, as far as was heard last.
+    refusal: Mutex<Refusal>,
     /// How long after it no carrying may still be under way.
     limit: Duration,
     heartbeat: Duration,
@@ -18,6 +22,8 @@ pub(crate) struct Life {
 
 #[derive(Copy, Clone, Default)]
 struct Pulse {
+    /// Whether the store has ever confirmed one.
+    is_confirmed: bool,
     /// Uptime when the last confirmed heartbeat was sent.
     beat_at: Duration,
     /// Claims made before this uptime are void: nothing had been heard of us for so long that others may have
@@ -34,6 +40,31 @@ pub struct Lateness {
     pub limit: Duration,
 }
 
+/// What is known of writes that failed.
+#[derive(Clone, Default)]
+struct Refusal {
+    /// Whether a heartbeat was ever tried: an engine that isn't run has none.
+    was_tried: bool,
+    /// Why the last heartbeat failed, if it did.
+    beat: Option<StoreError>,
+    /// Uptime until which nothing is expected to be accepted, after the store had no room for a message, and why.
+    accept: Option<(Duration, StoreError)>,
+}
+
+/// Why an instance can accept nothing now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unready {
+    /// The store has not confirmed the first heartbeat yet.
+    #[error("the store has confirmed no heartbeat yet")]
+    Starting,
+    /// A write failed a moment ago.
+    #[error("{0}")]
+    Refused(StoreError),
+    /// The store has not confirmed a heartbeat for so long.
+    #[error("the store has confirmed no heartbeat for {} s", .0.as_secs())]
+    Silent(Duration),
+}
+
 /// The shortest time without a heartbeat after which an instance stops carrying.
 const LIMIT_MIN: Duration = Duration::from_secs(10);
 /// Heartbeats that may fail before that.
@@ -43,13 +74,18 @@ const MARGIN: Duration = Duration::from_secs(2);
 
 impl Life {
     pub(crate) fn new(heartbeat: Duration) -> Self {
-        Self { pulse: Mutex::default(), limit: LIMIT_MIN.max(heartbeat * BEATS_MIN + MARGIN), heartbeat }
+        Self {
+            pulse: Mutex::default(),
+            refusal: Mutex::default(),
+            limit: LIMIT_MIN.max(heartbeat * BEATS_MIN + MARGIN),
+            heartbeat,
+        }
     }
 
     /// Uptime until which a carrying may last, under a lease of this begin and end. Each heartbeat that the store
     /// confirms moves it on.
     pub(crate) fn carry_until(&self, lease_from: Duration, lease_until: Duration) -> Duration {
-        let Pulse { beat_at, void_before } = *self.pulse();
+        let Pulse { beat_at, void_before, .. } = *self.pulse();
         if planted::is(Bug::CarriesAfterHeartbeatLimit) {
             return lease_until;
         }
@@ -96,7 +132,36 @@ impl Life {
             pulse.void_before = heard_at;
         }
         pulse.beat_at = sent_at;
+        pulse.is_confirmed = true;
         Lateness { late, limit: self.limit - self.heartbeat }
+    }
+
+    /// Notes that the store had no room for new messages.
+    pub(crate) fn accept_failed(&self, error: &StoreError, uptime: Duration) {
+        if matches!(error, StoreError::Full(_) | StoreError::Damaged(_)) {
+            self.refusal().accept = Some((uptime + self.limit, error.clone()));
+        }
+    }
+
+    /// Whether messages can be accepted, as far as the heartbeats tell; nothing if there are none.
+    fn readiness(&self, uptime: Duration) -> Option<Result<(), Unready>> {
+        let Refusal { was_tried, beat, accept } = self.refusal().clone();
+        if !was_tried {
+            return None;
+        }
+        let Pulse { is_confirmed, beat_at, .. } = *self.pulse();
+        let silent_for = uptime.saturating_sub(beat_at);
+        let accept = accept.filter(|(until, _)| uptime < *until).map(|(_, error)| error);
+        Some(match beat.or(accept) {
+            Some(error) => Err(Unready::Refused(error)),
+            None if !is_confirmed => Err(Unready::Starting),
+            None if silent_for > self.limit => Err(Unready::Silent(silent_for)),
+            None => Ok(()),
+        })
+    }
+
+    fn refusal(&self) -> MutexGuard<'_, Refusal> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pulse(&self) -> MutexGuard<'_, Pulse> {
@@ -117,10 +182,25 @@ impl Engine {
     /// Says once that this instance lives.
     pub async fn beat(&self) -> Result<(), StoreError> {
         let sent_at = self.clock.uptime();
-        self.store.beat(self.instance, self.clock.now(), self.life.silent_max()).await?;
+        self.life.refusal().was_tried = true;
+        let beat = self.store.beat(self.instance, self.clock.now(), self.life.silent_max()).await;
+        self.life.refusal().beat = beat.as_ref().err().cloned();
+        beat?;
         let lateness = self.life.confirmed(sent_at, self.clock.uptime());
         self.observer.beaten(lateness);
         self.introduce().await
+    }
+
+    /// Whether messages can be accepted: the store has confirmed a heartbeat, which is a write, and none failed
+    /// since. An engine that isn't run asks the store instead.
+    pub async fn readiness(&self) -> Result<(), Unready> {
+        if let Some(error) = self.store.broken().now_or_never() {
+            return Err(Unready::Refused(error));
+        }
+        match self.life.readiness(self.clock.uptime()) {
+            Some(ready) => ready,
+            None => self.store.gates().await.map(drop).map_err(Unready::Refused),
+        }
     }
 
     /// Time since this instance's last heartbeat that the store confirmed; `None` before the first one.
@@ -175,6 +255,28 @@ mod tests {
         let lateness = life.confirmed(at(4), at(9));
         assert_eq!((lateness.late, lateness.limit), (Duration::from_secs(5), Duration::from_secs(8)));
         assert_eq!(life.age(at(10)), Some(Duration::from_secs(6)));
+    }
+
+    #[test]
+    fn readiness_follows_the_last_heartbeat_and_what_was_refused_lately() {
+        let life = Life::new(Duration::from_secs(2));
+        assert_eq!(life.readiness(at(0)), None, "nobody has tried");
+        life.refusal().was_tried = true;
+        assert_eq!(life.readiness(at(0)), Some(Err(Unready::Starting)));
+        life.confirmed(at(0), at(0));
+        assert_eq!(life.readiness(at(10)), Some(Ok(())));
+        assert_eq!(life.readiness(at(11)), Some(Err(Unready::Silent(Duration::from_secs(11)))));
+        life.confirmed(at(11), at(11));
+        let away = StoreError::Unavailable("no answer".to_owned());
+        life.refusal().beat = Some(away.clone());
+        assert_eq!(life.readiness(at(11)), Some(Err(Unready::Refused(away.clone()))));
+        life.refusal().beat = None;
+        life.accept_failed(&away, at(11));
+        assert_eq!(life.readiness(at(11)), Some(Ok(())), "the next heartbeat tells");
+        let full = StoreError::Full("no room".to_owned());
+        life.accept_failed(&full, at(11));
+        assert_eq!(life.readiness(at(12)), Some(Err(Unready::Refused(full))));
+        assert_eq!(life.readiness(at(21)), Some(Ok(())), "whether there is room now is found out by trying");
     }
 
     #[test]

@@ -65,7 +65,13 @@ impl Parts {
             }
             // It takes neither the message nor word of it: the fault is not the message's.
             (Part::SetAside { index, .. }, StoreError::Unfit(_)) => Part::AsItIs(index..index + 1),
-            (part, StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Damaged(_)) => part,
+            (
+                part,
+                StoreError::Unavailable(_)
+                | StoreError::Full(_)
+                | StoreError::Damaged(_)
+                | StoreError::Broken(_),
+            ) => part,
         };
         self.left.push(again);
         let wait = self.wait;

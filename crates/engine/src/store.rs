@@ -136,6 +136,12 @@ pub trait Store: Send + Sync + 'static {
         Ok(deeds.into_iter().map(|deed| deed.audit).collect())
     }
 
+    /// Ends when this store can no longer work in this process, with the reason and what to do: a log that could not
+    /// be synced, a thread that panicked. A store that only waits for its disk or its database is not broken.
+    async fn broken(&self) -> StoreError {
+        std::future::pending().await
+    }
+
     /// Whether somebody outside this process has written since the last call. Only ever shortens a sleep.
     async fn changed_outside(&self) -> Result<bool, StoreError>;
 }
@@ -365,6 +371,9 @@ pub enum StoreError {
     /// Somebody has to repair it.
     #[error("the store is damaged: {0}")]
     Damaged(String),
+    /// Nothing works until the process is started again.
+    #[error("the store is broken: {0}")]
+    Broken(String),
     /// The call makes no sense for this store.
     #[error("the store cannot do this: {0}")]
     Unfit(String),

@@ -54,9 +54,15 @@ async fn run(engine: Arc<Engine>, stopper: Arc<Stopper>, stop: Stop) -> Result<(
     let mut house: JoinSet<()> = house.into_iter().collect();
     let mut failure = None;
     loop {
+        let is_watched = failure.is_none() && !(routes.is_empty() && house.is_empty());
         let ended = tokio::select! {
             Some(ended) = routes.join_next() => ended,
             Some(ended) = house.join_next(), if failure.is_none() => ended,
+            error = engine.store().broken(), if is_watched => {
+                tracing::error!(event = "engine.failed", "{error}");
+                stopper.stop();
+                return Err(Error::WorkerEnded(error.to_string()));
+            }
             else => break,
         };
         let what = match ended {

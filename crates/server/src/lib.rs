@@ -24,6 +24,7 @@ use redeliver_engine::Engine;
 use redeliver_engine::access::Access;
 
 use auth::secret::AdminKey;
+use input::parse::Parsing;
 use limits::{Limits, Room};
 use metrics::Metrics;
 
@@ -47,6 +48,8 @@ pub struct Parts {
     pub limits: Arc<Limits>,
     /// Room for what is being accepted.
     pub room: Room,
+    /// Lets few large bodies be read at once.
+    pub parsing: Parsing,
     /// What `/metrics` tells.
     pub metrics: Metrics,
     /// What `/openapi.json` tells, once there is a router.
@@ -95,7 +98,17 @@ impl Server {
     ) -> Self {
         let room = Room::new(limits.accepting_bytes_max);
         let limits = Arc::new(limits);
-        let description = OnceLock::new();
-        Self(Arc::new(Parts { engine, access, admin_key, durability, limits, room, metrics, description }))
+        let (parsing, description) = (Parsing::default(), OnceLock::new());
+        Self(Arc::new(Parts {
+            engine,
+            access,
+            admin_key,
+            durability,
+            limits,
+            room,
+            parsing,
+            metrics,
+            description,
+        }))
     }
 }

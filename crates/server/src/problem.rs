@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use redeliver_engine::Unready;
 use redeliver_engine::campaign::CampaignError;
 use redeliver_engine::edit::EditError;
 use redeliver_engine::operate::OperateError;
@@ -22,7 +23,7 @@ pub struct Problem {
     pub status: u16,
     /// What is wrong with this request, and what to do.
     pub detail: String,
-    /// What is wrong with which field.
+    /// What is wrong with which field: the first 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub errors: Vec<FieldProblem>,
@@ -41,10 +42,26 @@ pub struct FieldProblem {
 }
 
 impl FieldProblem {
-    /// What is wrong with a field.
+    /// What is wrong with a field. Both may repeat what a caller sent, so both are cut.
     pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { field: field.into(), problem: problem.into() }
+        Self { field: cut(field.into(), FIELD_BYTES_MAX), problem: cut(problem.into(), PROBLEM_BYTES_MAX) }
     }
+}
+
+/// Fields that one answer names, at most.
+pub const ERRORS_MAX: usize = 100;
+
+/// Bytes of a field's name and of what is wrong with it, at most.
+const FIELD_BYTES_MAX: usize = 200;
+const PROBLEM_BYTES_MAX: usize = 1_000;
+
+/// The beginning of a text that is too long.
+fn cut(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max));
+        text.push('…');
+    }
+    text
 }
 
 impl Problem {
@@ -115,7 +132,8 @@ impl Problem {
     }
 
     /// The same, naming the fields that are to blame.
-    pub fn naming(self, errors: Vec<FieldProblem>) -> Self {
+    pub fn naming(self, mut errors: Vec<FieldProblem>) -> Self {
+        errors.truncate(ERRORS_MAX);
         Self { errors, ..self }
     }
 
@@ -123,10 +141,11 @@ impl Problem {
     pub fn invalid(errors: Vec<FieldProblem>) -> Self {
         let detail = match errors.as_slice() {
             [only] => format!("{} {}", only.field, only.problem),
-            several => format!("{} fields are wrong", several.len()),
+            several if several.len() <= ERRORS_MAX => format!("{} fields are wrong", several.len()),
+            many => format!("{} fields are wrong; the first {ERRORS_MAX} are listed", many.len()),
         };
         let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "Some fields are wrong", detail);
-        Self { errors, ..problem }
+        problem.naming(errors)
     }
 
     /// 429: not now.
@@ -158,6 +177,12 @@ impl Problem {
         Self { retry_after_s: Some(1), ..problem }
     }
 
+    /// 503: nothing can be accepted now.
+    pub fn not_ready(detail: &str) -> Self {
+        let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", "Not ready", detail);
+        Self { retry_after_s: Some(1), ..problem }
+    }
+
     /// The status as HTTP knows it.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
@@ -175,9 +200,23 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         tracing::error!(event = "store.failed", error = %error, "a request came to nothing");
         match error {
-            StoreError::Unavailable(_) | StoreError::Full(_) => Self::unavailable(),
+            StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Broken(_) => Self::unavailable(),
             StoreError::Damaged(_) | StoreError::Unfit(_) => Self::internal(),
         }
+    }
+}
+
+/// Which kind of trouble it is; the log has the rest.
+impl From<Unready> for Problem {
+    fn from(unready: Unready) -> Self {
+        Self::not_ready(match unready {
+            Unready::Starting => "the store has not confirmed the first heartbeat yet",
+            Unready::Silent(_) => "the store confirms no heartbeats",
+            Unready::Refused(StoreError::Unavailable(_)) => "the store does not answer",
+            Unready::Refused(StoreError::Full(_)) => "the store is full",
+            Unready::Refused(StoreError::Damaged(_) | StoreError::Unfit(_)) => "the store is damaged",
+            Unready::Refused(StoreError::Broken(_)) => "the store is broken; this process ends",
+        })
     }
 }
 

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use redeliver_core::State;
 use redeliver_core::time::show_span;
 use redeliver_engine::Engine;
 use redeliver_engine::clock::Clock;
 use redeliver_engine::emit::{self, Telemetry};
 use redeliver_engine::stop::stop_pair;
-use redeliver_engine::store::Filter;
+use redeliver_engine::store::{Filter, StoreError};
 use redeliver_server::metrics::Metrics;
 use tokio::task::JoinSet;
 
@@ -93,6 +93,7 @@ async fn serve(
     let drain_timeout = config.engine.drain_timeout;
     tokio::select! {
         ended = &mut running => return ended,
+        error = engine.store().broken() => return Err(broken(&error)),
         signal = signals.next() => {
             let within = show_span(drain_timeout);
             tracing::info!(
@@ -105,6 +106,7 @@ async fn serve(
     let stopped_at = engine.clock().uptime();
     tokio::select! {
         ended = &mut running => ended?,
+        error = engine.store().broken() => return Err(broken(&error)),
         signal = signals.next() => {
             bail!("ended at once by a second signal ({signal}): what was in the air will be settled as lost")
         }
@@ -148,6 +150,7 @@ async fn send(
             stopper.stop();
             bail!("the sender ended without being told to: {ended:?}")
         }
+        error = engine.store().broken() => return Err(broken(&error)),
         signal = signals.next() => signal,
     };
     let drain_timeout = config.engine.drain_timeout;
@@ -170,6 +173,12 @@ async fn send(
     }
     tracing::info!(event = "engine.stopped", "stopped: nothing is being sent");
     Ok(())
+}
+
+/// Why the process ends at once: no result can be written any more, so nobody waits for what is being sent. After a
+/// restart it is settled as lost.
+fn broken(error: &StoreError) -> anyhow::Error {
+    anyhow!("{error}; ending now. Messages that were accepted are kept; those being sent are settled as lost")
 }
 
 /// Says what is doubtful about the config, and whose time it is.

@@ -49,7 +49,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 pub struct Place {
     dir: tempfile::TempDir,
     config: Config,
-    variables: Vec<(&'static str, &'static str)>,
+    variables: Vec<(&'static str, String)>,
 }
 
 /// What a command said and how it ended.
@@ -70,8 +70,8 @@ impl Place {
         Self { dir, config, variables: Vec::new() }
     }
 
-    pub fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
-        self.variables.push((name, value));
+    pub fn with_variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.variables.push((name, value.into()));
         self
     }
 
@@ -83,7 +83,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_redeliver"));
         command.args(args.split_whitespace()).current_dir(self.dir.path()).env_clear();
         // Several of these run at once: each answers on a port of its own.
-        command.env("HTTP_PORT", "0").envs(self.variables.iter().copied());
+        command.env("HTTP_PORT", "0").envs(self.variables.iter().map(|(name, value)| (name, value)));
         // Where an instrumented process writes down which lines it reached.
         command.envs(std::env::var_os("LLVM_PROFILE_FILE").map(|file| ("LLVM_PROFILE_FILE", file)));
         command

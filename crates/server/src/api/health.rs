@@ -40,11 +40,11 @@ pub async fn healthz() -> Json<Alive> {
     Json(Alive { status: "alive" })
 }
 
-/// Whether messages can be accepted
+/// Whether messages can be accepted: the store confirms heartbeats, and no write failed since
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "They can", body = Ready), OpenWithStore))]
 pub async fn readyz(State(server): State<Server>) -> Result<Json<Ready>, Problem> {
-    server.engine.store().gates().await?;
+    server.engine.readiness().await?;
     let warning = match server.durability {
         Durability::Full => None,
         Durability::Relaxed => Some("a power cut may take messages that were accepted"),

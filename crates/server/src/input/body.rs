@@ -79,10 +79,13 @@ pub async fn object<T>(
         return Err(Problem::unsupported_type("it is application/json"));
     }
     let whole = whole(server, headers, body).await?;
-    let mut fields = Fields::of(&whole.text)?;
-    let value = read(&mut fields);
-    fields.finish().map_err(Problem::invalid)?;
-    Ok(value)
+    let read = || {
+        let mut fields = Fields::of(&whole.text)?;
+        let value = read(&mut fields);
+        fields.finish().map_err(Problem::invalid)?;
+        Ok(value)
+    };
+    server.parsing.run(whole.text.len(), read).await
 }
 
 fn unread(error: &(dyn std::error::Error + 'static), bytes_max: usize) -> Problem {

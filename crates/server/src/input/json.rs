@@ -1,16 +1,20 @@
 //! Reads a JSON object field by field. What isn't asked for by name is kept as the text that it was.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::unknown;
+use super::{unknown, unknown_names};
 use crate::problem::{FieldProblem, Problem};
 
 /// How deep what a caller sends may be nested, as serde_json has it for what it reads itself.
 const DEPTH_MAX: usize = 127;
+
+/// Fields of one object, at most. Nothing here has nearly as many.
+const FIELDS_MAX: usize = 1_000;
 
 /// An object of which fields are taken one by one.
 pub struct Fields<'a> {
@@ -28,15 +32,11 @@ impl<'a> Fields<'a> {
             }
             _ => Problem::unreadable(format!("it is not JSON: {error}")),
         })?;
-        let mut fields = Self { entries: Vec::new(), asked: Vec::new(), problems: Vec::new() };
-        for (name, value) in entries.0 {
-            if fields.entries.iter().any(|(known, _)| *known == name) {
-                fields.wrong(&name, "is said twice");
-            } else {
-                fields.entries.push((name, value));
-            }
-        }
-        Ok(fields)
+        let mut seen = HashSet::with_capacity(entries.0.len());
+        let repeated = entries.0.iter().filter(|(name, _)| !seen.insert(name.as_str()));
+        let problems = repeated.map(|(name, _)| FieldProblem::new(name, "is said twice")).collect();
+        // The first of two is the one that is found.
+        Ok(Self { entries: entries.0, asked: Vec::new(), problems })
     }
 
     /// A field's own text; `null` says nothing.
@@ -103,12 +103,8 @@ impl<'a> Fields<'a> {
 
     /// Everything that was wrong, fields that nobody asked for included.
     pub fn finish(mut self) -> Result<(), Vec<FieldProblem>> {
-        let asked = std::mem::take(&mut self.asked);
-        for (name, _) in &self.entries {
-            if !asked.contains(&name.as_str()) {
-                self.problems.push(FieldProblem::new(name, unknown(name, asked.iter().copied())));
-            }
-        }
+        let names = self.entries.iter().map(|(name, _)| name.as_str());
+        self.problems.extend(unknown_names(names, &self.asked));
         if self.problems.is_empty() { Ok(()) } else { Err(self.problems) }
     }
 }
@@ -176,6 +172,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
+                    if entries.len() == FIELDS_MAX {
+                        return Err(A::Error::custom(format_args!("it has more than {FIELDS_MAX} fields")));
+                    }
                     entries.push(entry);
                 }
                 Ok(entries)
@@ -186,7 +185,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "how long reading takes is what is tested")]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     fn problems(text: &str) -> Vec<String> {
@@ -217,6 +219,47 @@ mod tests {
             [("[]", 422), ("1", 422), ("", 400), ("{", 400), ("{} {}", 400), ("{'a':1}", 400)]
         {
             assert_eq!(Fields::of(text).err().map(|problem| problem.status), Some(status), "{text}");
+        }
+    }
+
+    /// Reads an object of so many different fields, and gives how long that took and what was wrong.
+    fn read_fields(count: usize) -> (Duration, Problem) {
+        let fields: Vec<String> = (0..count).map(|n| format!("\"k{n}\":1")).collect();
+        let text = format!("{{{}}}", fields.join(","));
+        let begun = Instant::now();
+        let problem = match Fields::of(&text) {
+            Ok(mut fields) => {
+                let _: Option<u32> = fields.get("count");
+                fields.finish().map_err(Problem::invalid).unwrap_err()
+            }
+            Err(problem) => problem,
+        };
+        (begun.elapsed(), problem)
+    }
+
+    #[test]
+    fn an_object_of_forty_thousand_fields_is_refused_at_once_and_in_few_words() {
+        let (took, problem) = read_fields(40_000);
+        let bytes = serde_json::to_string(&problem).unwrap().len();
+        assert!(took < Duration::from_secs(1), "it took {took:?}");
+        assert_eq!((problem.status, problem.errors.len()), (422, 1));
+        assert!(bytes < 1_000 && problem.detail.contains("more than 1000 fields"), "{problem:?}");
+    }
+
+    #[test]
+    fn a_hundred_problems_are_listed_and_the_rest_are_counted() {
+        let (_, problem) = read_fields(FIELDS_MAX);
+        assert_eq!(problem.errors.len(), 100);
+        assert_eq!(problem.detail, "1000 fields are wrong; the first 100 are listed");
+        assert!(serde_json::to_string(&problem).unwrap().len() < 20_000);
+    }
+
+    #[test]
+    fn a_problem_repeats_little_of_a_long_name_or_value() {
+        let long = "x".repeat(1_000_000);
+        for text in [format!(r#"{{"{long}": 1}}"#), format!(r#"{{"count": "{long}"}}"#)] {
+            let said = problems(&text).concat();
+            assert!(said.len() < 2_000, "{} bytes", said.len());
         }
     }
 

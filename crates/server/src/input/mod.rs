@@ -2,18 +2,44 @@
 
 pub mod body;
 pub mod json;
+pub mod parse;
 pub mod path;
 pub mod query;
 
+use crate::problem::FieldProblem;
 pub use json::Fields;
 pub use path::{Id, Pair, Segment};
 pub use query::Params;
 
+/// The longest name that is compared with others: no name here is nearly as long.
+const COMPARED_BYTES_MAX: usize = 64;
+
+/// Unknown names of one request that come with advice: comparing names takes time.
+const ADVISED_MAX: usize = 10;
+
+/// What is wrong about names that nobody asked for.
+fn unknown_names<'a>(
+    names: impl Iterator<Item = &'a str>,
+    asked: &[&'static str],
+) -> impl Iterator<Item = FieldProblem> {
+    let unasked = names.filter(move |name| !asked.contains(name));
+    unasked.enumerate().map(move |(n, name)| {
+        let problem = match asked {
+            [] => "is unknown: there are no parameters here".to_owned(),
+            asked if n < ADVISED_MAX => unknown(name, asked.iter().copied()),
+            _ => "is unknown".to_owned(),
+        };
+        FieldProblem::new(name, problem)
+    })
+}
+
 /// What is wrong about a name that nobody knows: the near one, or all that are known.
 pub fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    let is_short = name.len() <= COMPARED_BYTES_MAX;
     let near = known
         .clone()
         .into_iter()
+        .filter(|_| is_short)
         .map(|candidate| (likeness(name, candidate), candidate))
         .filter(|(likeness, _)| *likeness >= 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0));

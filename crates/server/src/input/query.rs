@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 
-use super::unknown;
+use super::{unknown, unknown_names};
 use crate::problem::{FieldProblem, Problem};
 
 /// Parameters that are taken one by one.
@@ -47,15 +47,8 @@ impl Params {
 
     /// Everything that was wrong, parameters that nobody asked for included.
     pub fn finish(mut self) -> Result<(), Problem> {
-        for (name, _) in &self.pairs {
-            if !self.asked.contains(&name.as_str()) {
-                let problem = match self.asked.as_slice() {
-                    [] => "is unknown: there are no parameters here".to_owned(),
-                    asked => unknown(name, asked.iter().copied()),
-                };
-                self.problems.push(FieldProblem::new(name, problem));
-            }
-        }
+        let names = self.pairs.iter().map(|(name, _)| name.as_str());
+        self.problems.extend(unknown_names(names, &self.asked));
         if self.problems.is_empty() { Ok(()) } else { Err(Problem::invalid(self.problems)) }
     }
 }

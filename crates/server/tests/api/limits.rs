@@ -70,3 +70,36 @@ async fn answers_are_not_kept_nor_guessed_at() {
         ("no-store", "nosniff")
     );
 }
+
+/// An object of so many fields that nobody knows, each named differently.
+fn object_of(fields: usize) -> String {
+    let fields: Vec<String> = (0..fields).map(|n| format!("\"k{n}\":1")).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+#[tokio::test]
+#[allow(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
+async fn a_body_of_forty_thousand_fields_is_refused_at_once_and_in_few_words() {
+    let rig = Rig::still();
+    let json = object_of(40_000);
+    let begun = std::time::Instant::now();
+    let answer = rig.post("/v1/messages", &json).await;
+    let (took, bytes) = (begun.elapsed(), answer.text.len());
+    assert_eq!(answer.status, 422);
+    assert!(
+        took < std::time::Duration::from_secs(2) && bytes < json.len(),
+        "{took:?}, and {bytes} bytes for {}",
+        json.len()
+    );
+}
+
+#[tokio::test]
+async fn at_most_a_hundred_problems_are_listed_however_many_messages_are_wrong() {
+    let rig = Rig::still();
+    let many = format!("[{}]", vec![object_of(30); 300].join(","));
+    for json in [object_of(900), many] {
+        let answer = rig.post("/v1/messages", &json).await;
+        assert_eq!(answer.status, 422);
+        assert_eq!(answer.json()["errors"].as_array().unwrap().len(), 100, "{}", answer.json()["detail"]);
+    }
+}

@@ -15,6 +15,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
 use super::errors::Fault;
+use super::health::Health;
 use super::open::CHECKPOINT_PAGES;
 
 thread_local! {
@@ -28,28 +29,36 @@ pub(super) struct Checkpoints {
     /// Whether the thread has written back all that there was when it began.
     has_ended: Arc<AtomicBool>,
     is_under_way: Cell<bool>,
+    health: Health,
 }
 
 impl Checkpoints {
     /// Starts the thread, on a connection of its own, and takes over from the writer's. It ends when this is dropped.
-    pub(super) fn start(writer: &Connection, own: Connection) -> io::Result<(Self, JoinHandle<()>)> {
+    pub(super) fn start(
+        writer: &Connection,
+        own: Connection,
+        health: &Health,
+    ) -> io::Result<(Self, JoinHandle<()>)> {
         let (begin, begun) = mpsc::sync_channel(1);
         let has_ended = Arc::new(AtomicBool::new(false));
         let tell = has_ended.clone();
+        let its_own = health.clone();
         let thread = Builder::new().name("sqlite-log".to_owned()).spawn(move || {
+            let _watched = its_own.watch("sqlite-log");
             while begun.recv().is_ok() {
-                write_back(&own);
+                write_back(&own, &its_own);
                 tell.store(true, Ordering::Release);
             }
         })?;
         writer.wal_hook(Some(look));
-        Ok((Self { begin, has_ended, is_under_way: Cell::new(false) }, thread))
+        let health = health.clone();
+        Ok((Self { begin, has_ended, is_under_way: Cell::new(false), health }, thread))
     }
 
     /// Begins to write the log back if it has become long, and ends what was begun.
     pub(super) fn after_commit(&self, writer: &Connection) {
         if self.has_ended.swap(false, Ordering::Acquire) {
-            write_back(writer);
+            write_back(writer, &self.health);
             self.is_under_way.set(false);
         } else if PAGES.take() >= CHECKPOINT_PAGES && !self.is_under_way.get() {
             self.is_under_way.set(self.begin.try_send(()).is_ok());
@@ -58,12 +67,14 @@ impl Checkpoints {
 }
 
 /// As SQLite itself does: whether it could is no concern of the commit before it. What could not be written back stays in the log,
-/// and is tried again after the next one.
-fn write_back(db: &Connection) {
+/// and is tried again after the next one. Only a sync that failed is not tried again: it would succeed without having written.
+fn write_back(db: &Connection, health: &Health) {
     let passive = || -> Result<(), Fault> {
         Ok(db.prepare_cached(include_str!("sql/write_back.sql"))?.query_row([], |_| Ok(()))?)
     };
-    let _ = passive();
+    if let Err(fault) = passive() {
+        health.check(&fault);
+    }
 }
 
 fn look(_: &Wal, pages: c_int) -> rusqlite::Result<()> {

@@ -115,6 +115,17 @@ pub(super) fn open_error(path: &Path, fault: Fault) -> OpenError {
     }
 }
 
+/// Whether SQLite could not sync a file. Trying again proves nothing: the kernel may have dropped the pages.
+pub(super) fn is_failed_sync(fault: &Fault) -> bool {
+    use rusqlite::ffi::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC};
+    match fault {
+        Fault::Sql(SqlError::SqliteFailure(failure, _)) => {
+            matches!(failure.extended_code, SQLITE_IOERR_FSYNC | SQLITE_IOERR_DIR_FSYNC)
+        }
+        Fault::Sql(_) | Fault::Unreadable(_) | Fault::Unfit(_) => false,
+    }
+}
+
 fn damaged(path: &str, why: &str) -> String {
     format!("sqlite:{path}: {why}; restore it from a backup, or see `redeliver doctor`")
 }

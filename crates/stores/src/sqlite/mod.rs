@@ -16,6 +16,7 @@ mod errors;
 mod gates;
 #[cfg(test)]
 mod group_commit;
+mod health;
 mod inline;
 mod insert;
 mod instances;
@@ -94,6 +95,11 @@ pub trait Runs: Send + Sync + 'static {
         &self,
         work: impl Work<T>,
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
+
+    /// Ends when no call can succeed any more until the process is started again, with the reason.
+    fn broken(&self) -> impl Future<Output = StoreError> + Send {
+        std::future::pending()
+    }
 }
 
 impl Sqlite {
@@ -323,6 +329,10 @@ impl<R: Runs> Store for SqliteOn<R> {
 
     async fn deeds(&self, filter: DeedFilter) -> Result<Vec<Deed>, StoreError> {
         self.runs.read(move |db| read::deeds(db, &filter)).await
+    }
+
+    async fn broken(&self) -> StoreError {
+        self.runs.broken().await
     }
 
     async fn changed_outside(&self) -> Result<bool, StoreError> {

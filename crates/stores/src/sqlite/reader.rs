@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use super::calls::Call;
 use super::errors::store_error;
+use super::health::Health;
 
 /// Calls that wait for one reader, at most.
 const QUEUE_MAX: usize = 256;
@@ -19,9 +20,11 @@ pub(super) struct Reader {
 }
 
 /// Starts a thread. It ends when nobody holds its queue any more and the queue is empty.
-pub(super) fn start(db: Connection) -> io::Result<Reader> {
+pub(super) fn start(db: Connection, health: &Health) -> io::Result<Reader> {
     let (queue, mut calls) = mpsc::channel::<Box<dyn Call>>(QUEUE_MAX);
+    let health = health.clone();
     let thread = Builder::new().name("sqlite-reader".to_owned()).spawn(move || {
+        let _watched = health.watch("sqlite-reader");
         while let Some(mut call) = calls.blocking_recv() {
             let done = call.execute(&db).map_err(|fault| store_error(&db, fault));
             call.answer(done);

@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 
 use redeliver_engine::store::StoreError;
@@ -17,6 +17,7 @@ use rusqlite::Connection;
 use super::Durability;
 use super::calls::{Call, answer_all};
 use super::errors::Fault;
+use super::health::Health;
 
 /// Rows that a commit has changed from which on the writer doesn't wait for its sync: as much work as a sync takes time.
 const LARGE: u64 = 256;
@@ -40,17 +41,18 @@ pub(super) struct Shared {
     sync: Sync,
     /// Commits that the other thread has been given and not answered yet.
     unanswered: AtomicUsize,
-    /// Why a sync failed. What was written before it may or may not be there, so that nothing is taken from then on.
-    broken: OnceLock<StoreError>,
+    /// After a failed sync, what was written before it may or may not be there, so nothing is taken from then on.
+    health: Health,
 }
 
 impl Log {
     /// A log that is synced in this way, and the thread for it. It ends when the log is dropped and everything is answered.
-    pub(super) fn synced_by(sync: Sync) -> io::Result<(Self, JoinHandle<()>)> {
-        let shared = Arc::new(Shared { sync, unanswered: AtomicUsize::new(0), broken: OnceLock::new() });
+    pub(super) fn synced_by(sync: Sync, health: &Health) -> io::Result<(Self, JoinHandle<()>)> {
+        let shared = Arc::new(Shared { sync, unanswered: AtomicUsize::new(0), health: health.clone() });
         let (large, waiting) = mpsc::sync_channel(WAITING_MAX);
         let its_own = shared.clone();
         let thread = Builder::new().name("sqlite-sync".to_owned()).spawn(move || {
+            let _watched = its_own.health.watch("sqlite-sync");
             while let Ok(first) = waiting.recv() {
                 let together: Vec<_> = std::iter::once(first).chain(waiting.try_iter()).collect();
                 let done = its_own.sync();
@@ -63,14 +65,6 @@ impl Log {
         Ok((Self::Synced { shared, large }, thread))
     }
 
-    /// Whether anything may be written.
-    pub(super) fn state(&self) -> Result<(), StoreError> {
-        match self {
-            Self::LeftAlone => Ok(()),
-            Self::Synced { shared, .. } => shared.state(),
-        }
-    }
-
     /// Has calls answered that are committed and have changed so many rows.
     pub(super) fn committed(&self, calls: Vec<Box<dyn Call>>, changed: u64) {
         let Self::Synced { shared, large } = self else { return answer_all(calls, &Ok(())) };
@@ -79,7 +73,7 @@ impl Log {
             // The thread is there as long as this is. If it were not, its callers would hear that the store is closed.
             let _ = large.send(calls);
         } else if changed == 0 && shared.unanswered.load(Ordering::Acquire) == 0 {
-            answer_all(calls, &shared.state());
+            answer_all(calls, &shared.health.state());
         } else {
             answer_all(calls, &shared.sync());
         }
@@ -88,18 +82,8 @@ impl Log {
 
 impl Shared {
     fn sync(&self) -> Result<(), StoreError> {
-        self.state()?;
-        (self.sync)().map_err(|error| {
-            let why = format!(
-                "the disk did not take what was written ({error}), so that nothing more is accepted; \
-                 see to the disk, then start redeliver again"
-            );
-            self.broken.get_or_init(|| StoreError::Damaged(why)).clone()
-        })
-    }
-
-    fn state(&self) -> Result<(), StoreError> {
-        self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
+        self.health.state()?;
+        (self.sync)().map_err(|error| self.health.sync_failed(&error))
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use futures_util::FutureExt;
 use redeliver_conformance::make::{message, row};
 use redeliver_engine::store::{Inserted, StoreError};
 use rusqlite::Connection;
@@ -11,6 +12,7 @@ use tokio::sync::oneshot::Receiver as Answer;
 
 use super::calls::{Work, call};
 use super::errors::Fault;
+use super::health::Health;
 use super::insert;
 use super::open::{OpenOptions, set_up_writer};
 use super::sync::Log;
@@ -25,6 +27,7 @@ type Told<T, W> = Answer<(Result<T, StoreError>, W)>;
 /// A disk that syncs when it is told to, with the result that it is told.
 struct Disk {
     writer: Writer,
+    health: Health,
     begun: Receiver<()>,
     end: Sender<io::Result<()>>,
 }
@@ -38,10 +41,11 @@ impl Disk {
             tell_begun.send(()).unwrap();
             ends.lock().unwrap().recv().unwrap()
         };
-        let (log, _) = Log::synced_by(Box::new(sync)).unwrap();
+        let health = Health::default();
+        let (log, _) = Log::synced_by(Box::new(sync), &health).unwrap();
         let db = Connection::open_in_memory().unwrap();
         set_up_writer(&db, &OpenOptions::default()).unwrap();
-        Self { writer: writer::start(db, log, None).unwrap(), begun, end }
+        Self { writer: writer::start(db, log, None, &health).unwrap(), health, begun, end }
     }
 
     fn write<T: Send + 'static, W: Work<T>>(&self, work: W) -> Told<T, W> {
@@ -121,8 +125,21 @@ fn after_a_sync_that_failed_nothing_is_taken() {
         let accepted = disk.insert(0..count);
         disk.sync(Err(io::Error::other("no such device")));
         let error = accepted.blocking_recv().unwrap().0.unwrap_err();
-        assert!(matches!(&error, StoreError::Damaged(why) if why.contains("no such device")), "{error}");
+        assert!(matches!(&error, StoreError::Broken(why) if why.contains("no such device")), "{error}");
+        assert_eq!(disk.health.broken().now_or_never(), Some(error.clone()), "whoever watches hears it too");
         // Though the next sync would be glad to say that all is well.
         assert_eq!(disk.insert(MANY..MANY + 1).blocking_recv().unwrap().0, Err(error));
     }
+}
+
+#[test]
+fn a_writer_that_panicked_has_broken_the_store() {
+    let disk = Disk::new();
+    assert_eq!(disk.health.broken().now_or_never(), None);
+    let told = disk.write(|_: &Connection| -> Result<(), Fault> { panic!("a bug") });
+    assert!(told.blocking_recv().is_err());
+    let Disk { writer, health, .. } = disk;
+    assert!(writer.thread.join().is_err());
+    let error = health.broken().now_or_never().expect("it is known");
+    assert!(error.to_string().contains("thread sqlite-writer panicked"), "{error}");
 }

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 
 use super::calls::{Call, answer_all, in_transaction};
 use super::checkpoint::Checkpoints;
-use super::errors::store_error;
+use super::errors::{is_failed_sync, store_error};
+use super::health::Health;
 use super::sync::Log;
 
 /// Calls that wait, at most. Whoever comes then waits before the door.
@@ -27,13 +28,20 @@ pub(super) struct Writer {
 }
 
 /// Starts the thread. It ends when nobody holds its queue any more and the queue is empty.
-pub(super) fn start(db: Connection, log: Log, checkpoints: Option<Checkpoints>) -> io::Result<Writer> {
+pub(super) fn start(
+    db: Connection,
+    log: Log,
+    checkpoints: Option<Checkpoints>,
+    health: &Health,
+) -> io::Result<Writer> {
     let (queue, mut calls) = mpsc::channel(QUEUE_MAX);
     let commits = Arc::new(AtomicU64::new(0));
     let counter = commits.clone();
+    let health = health.clone();
     let thread = Builder::new().name("sqlite-writer".to_owned()).spawn(move || {
+        let _watched = health.watch("sqlite-writer");
         while let Some(first) = calls.blocking_recv() {
-            commit_together(&db, &log, together(first, &mut calls));
+            commit_together(&db, &log, &health, together(first, &mut calls));
             counter.fetch_add(1, Ordering::Relaxed);
             if let Some(checkpoints) = &checkpoints {
                 checkpoints.after_commit(&db);
@@ -57,8 +65,8 @@ fn together(first: Box<dyn Call>, calls: &mut mpsc::Receiver<Box<dyn Call>>) -> 
 }
 
 /// Does all calls in one transaction and has them answered when the disk has it. If one of them fails, each gets one of its own.
-fn commit_together(db: &Connection, log: &Log, mut calls: Vec<Box<dyn Call>>) {
-    let state = log.state();
+fn commit_together(db: &Connection, log: &Log, health: &Health, mut calls: Vec<Box<dyn Call>>) {
+    let state = health.state();
     if state.is_err() {
         return answer_all(calls, &state);
     }
@@ -66,7 +74,10 @@ fn commit_together(db: &Connection, log: &Log, mut calls: Vec<Box<dyn Call>>) {
     let all = in_transaction(db, |db| calls.iter_mut().try_for_each(|call| call.execute(db)));
     match all {
         Ok(()) => log.committed(calls, db.total_changes() - before),
-        Err(_) if calls.len() > 1 => calls.into_iter().for_each(|call| commit_together(db, log, vec![call])),
+        Err(fault) if is_failed_sync(&fault) => answer_all(calls, &Err(health.sync_failed(&fault))),
+        Err(_) if calls.len() > 1 => {
+            calls.into_iter().for_each(|call| commit_together(db, log, health, vec![call]));
+        }
         Err(fault) => answer_all(calls, &Err(store_error(db, fault))),
     }
 }

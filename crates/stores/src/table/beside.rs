@@ -285,6 +285,10 @@ impl Store for Beside {
         self.own.deeds(filter).await
     }
 
+    async fn broken(&self) -> StoreError {
+        self.own.broken().await
+    }
+
     async fn changed_outside(&self) -> Result<bool, StoreError> {
         self.own.changed_outside().await
     }

@@ -215,6 +215,10 @@ impl Store for Filled {
         self.rig.store().deeds(filter).await
     }
 
+    async fn broken(&self) -> StoreError {
+        self.rig.store().broken().await
+    }
+
     async fn changed_outside(&self) -> Result<bool, StoreError> {
         self.rig.store().changed_outside().await
     }

@@ -106,6 +106,7 @@ pub(super) fn unread(what: &'static str, error: &StoreError) -> Finding {
     let advice = match error {
         StoreError::Damaged(_) => DAMAGED_ADVICE,
         StoreError::Full(_) => "make room",
+        StoreError::Broken(_) => "check the disk, then start redeliver again",
         StoreError::Unavailable(_) | StoreError::Unfit(_) => "try again; if it stays so, restart redeliver",
     };
     Finding::problem(what, error.to_string(), advice)

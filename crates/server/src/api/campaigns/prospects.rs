@@ -79,8 +79,8 @@ pub async fn enrol(
     let form = form(&headers)?;
     let whole = body::whole(&server, &headers, body).await?;
     let read = match form {
-        Form::Ndjson => ndjson(&whole.text),
-        Form::Csv => csv(&whole.text)?,
+        Form::Ndjson => server.parsing.run(whole.text.len(), || ndjson(&whole.text)).await,
+        Form::Csv => server.parsing.run(whole.text.len(), || csv(&whole.text)).await?,
     };
     let enrolled = match read.prospects.is_empty() {
         true => Vec::new(),

@@ -73,24 +73,9 @@ pub(super) fn answer(
 
 /// Has a batch accepted and writes its result lines; whether there is any point in going on.
 async fn keep(server: &Server, sender: &Sender, batch: Batch) -> (Bytes, bool) {
-    let wrong_route = |route: &str| wrong_route(server, route);
-    let mut answers: Vec<(u64, Option<Acceptance>)> = Vec::with_capacity(batch.lines.len());
-    let mut news: Vec<NewMessage> = Vec::new();
-    for (number, line) in batch.lines {
-        let read = line.and_then(|line| {
-            let text = std::str::from_utf8(&line).map_err(|_| Problem::unreadable("it is not UTF-8"))?;
-            let header_key = sender.header_key.as_deref();
-            let header_key = header_key.map_or(HeaderKey::None, |key| HeaderKey::Many(key, number));
-            read::message(text, header_key, &sender.caller, wrong_route)
-        });
-        match read {
-            Ok(new) => {
-                news.push(in_trace(new, sender.traceparent.as_deref()));
-                answers.push((number, None));
-            }
-            Err(problem) => answers.push((number, Some(Acceptance::Refused { problem }))),
-        }
-    }
+    let bytes = batch.lines.iter().map(|(_, line)| line.as_ref().map_or(0, Bytes::len)).sum();
+    let read = || read_lines(server, sender, &batch.lines);
+    let (answers, news) = server.parsing.run(bytes, read).await;
     let (taken, store_failed) = match take(server, news).await {
         Ok(taken) => (taken, None),
         Err(problem) => (Vec::new(), Some(problem)),
@@ -108,6 +93,33 @@ async fn keep(server: &Server, sender: &Sender, batch: Batch) -> (Bytes, bool) {
         write(&mut written, &ResultLine { line, answer: &Acceptance::Refused { problem } });
     }
     (written.into(), goes_on)
+}
+
+/// The messages of these lines, and for each line what was wrong with it, if anything was.
+fn read_lines(
+    server: &Server,
+    sender: &Sender,
+    lines: &[NumberedLine],
+) -> (Vec<LineAnswer>, Vec<NewMessage>) {
+    let wrong_route = |route: &str| wrong_route(server, route);
+    let mut answers = Vec::with_capacity(lines.len());
+    let mut news = Vec::with_capacity(lines.len());
+    for (number, line) in lines {
+        let read = line.as_ref().map_err(Problem::clone).and_then(|line| {
+            let text = std::str::from_utf8(line).map_err(|_| Problem::unreadable("it is not UTF-8"))?;
+            let header_key = sender.header_key.as_deref();
+            let header_key = header_key.map_or(HeaderKey::None, |key| HeaderKey::Many(key, *number));
+            read::message(text, header_key, &sender.caller, wrong_route)
+        });
+        match read {
+            Ok(new) => {
+                news.push(in_trace(new, sender.traceparent.as_deref()));
+                answers.push((*number, None));
+            }
+            Err(problem) => answers.push((*number, Some(Acceptance::Refused { problem }))),
+        }
+    }
+    (answers, news)
 }
 
 fn write(written: &mut Vec<u8>, line: &ResultLine<'_>) {
@@ -131,10 +143,16 @@ struct Lines {
     more_room: Option<OwnedSemaphorePermit>,
 }
 
+/// A line and its number; what is wrong with it if it can't be read at all.
+type NumberedLine = (u64, Result<Bytes, Problem>);
+
+/// What was wrong with the line of this number, if anything was.
+type LineAnswer = (u64, Option<Acceptance>);
+
 /// Lines that are kept together, each with its number; and what ended the reading, if something is wrong with it.
 #[derive(Default)]
 struct Batch {
-    lines: Vec<(u64, Result<Bytes, Problem>)>,
+    lines: Vec<NumberedLine>,
     end: Option<(u64, Problem)>,
 }
 

@@ -22,7 +22,7 @@ use crate::auth::Caller;
 use crate::input::body::{self, Kind};
 use crate::limits::{ARRAY_LEN_MAX, within};
 use crate::openapi::{NewMessages, Sent};
-use crate::problem::{FieldProblem, Problem};
+use crate::problem::{ERRORS_MAX, FieldProblem, Problem};
 use crate::span::traceparent;
 
 /// The longest key in a header, so that there is room for a place behind it.
@@ -123,7 +123,8 @@ async fn one(
     text: &str,
 ) -> Result<Response, Problem> {
     let header_key = header_key.map_or(HeaderKey::None, HeaderKey::One);
-    let new = read::message(text, header_key, caller, |route| wrong_route(server, route))?;
+    let read = || read::message(text, header_key, caller, |route| wrong_route(server, route));
+    let new = server.parsing.run(text.len(), read).await?;
     let new = in_trace(new, traceparent(headers));
     let taken = match wait(headers) {
         Some(span) => return Box::pin(wait_for(server, new, span)).await,
@@ -143,33 +144,8 @@ async fn many(
     header_key: Option<&str>,
     text: &str,
 ) -> Result<Response, Problem> {
-    let texts: Vec<&RawValue> = serde_json::from_str(text)
-        .map_err(|error| Problem::unreadable(format!("it is not JSON: {error}")))?;
-    if texts.len() > ARRAY_LEN_MAX {
-        let problem = format!("has at most {ARRAY_LEN_MAX} messages; send more as NDJSON");
-        return Err(FieldProblem::new("(body)", problem).into());
-    }
-    let mut news = Vec::with_capacity(texts.len());
-    let mut wrong = Vec::new();
-    for (index, text) in texts.iter().enumerate() {
-        let wrong_route = |route: &str| wrong_route(server, route);
-        let header_key = header_key.map_or(HeaderKey::None, |key| HeaderKey::Many(key, index as u64));
-        match read::message(text.get(), header_key, caller, wrong_route) {
-            Ok(new) => news.push(in_trace(new, traceparent(headers))),
-            Err(problem) if problem.errors.is_empty() => return Err(problem),
-            Err(problem) => {
-                wrong.extend(
-                    problem
-                        .errors
-                        .into_iter()
-                        .map(|error| FieldProblem { field: format!("[{index}].{}", error.field), ..error }),
-                );
-            }
-        }
-    }
-    if !wrong.is_empty() {
-        return Err(Problem::invalid(wrong));
-    }
+    let read = || read_many(server, caller, headers, header_key, text);
+    let news = server.parsing.run(text.len(), read).await?;
     let taken = take(server, news).await?;
     let any = |status| taken.iter().any(|one| one.status == status);
     let status = match () {
@@ -185,6 +161,44 @@ async fn many(
     };
     let answers: Vec<Acceptance> = taken.into_iter().map(|one| one.answer).collect();
     Ok((status, Json(answers)).into_response())
+}
+
+/// Reads an array of messages. Once enough is wrong with some, the rest is not looked at.
+fn read_many(
+    server: &Server,
+    caller: &Caller,
+    headers: &HeaderMap,
+    header_key: Option<&str>,
+    text: &str,
+) -> Result<Vec<NewMessage>, Problem> {
+    let texts: Vec<&RawValue> = serde_json::from_str(text)
+        .map_err(|error| Problem::unreadable(format!("it is not JSON: {error}")))?;
+    if texts.len() > ARRAY_LEN_MAX {
+        let problem = format!("has at most {ARRAY_LEN_MAX} messages; send more as NDJSON");
+        return Err(FieldProblem::new("(body)", problem).into());
+    }
+    let mut news = Vec::with_capacity(texts.len());
+    let mut wrong = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        let wrong_route = |route: &str| wrong_route(server, route);
+        let header_key = header_key.map_or(HeaderKey::None, |key| HeaderKey::Many(key, index as u64));
+        match read::message(text.get(), header_key, caller, wrong_route) {
+            Ok(new) => news.push(in_trace(new, traceparent(headers))),
+            Err(problem) if problem.errors.is_empty() => return Err(problem),
+            Err(problem) => {
+                let errors = problem.errors.into_iter();
+                wrong.extend(
+                    errors.map(|error| FieldProblem { field: format!("[{index}].{}", error.field), ..error }),
+                );
+                if wrong.len() > ERRORS_MAX {
+                    let mut problem = Problem::invalid(wrong);
+                    problem.detail.push_str(&format!("; messages after [{index}] were not read"));
+                    return Err(problem);
+                }
+            }
+        }
+    }
+    if wrong.is_empty() { Ok(news) } else { Err(Problem::invalid(wrong)) }
 }
 
 /// A message as part of its caller's trace, if it has one: its tries are told there too.
