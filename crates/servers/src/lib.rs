@@ -1,5 +1,7 @@
 //! Starts real servers for tests, each on a port and in a directory of its own.
 //!
+//! [`proxy`] is a network that fails as it is told to.
+//!
 //! A server goes with whoever started it: when its value is dropped, or when the process is gone in whatever way.
 #![allow(
     clippy::unwrap_used,
@@ -13,6 +15,7 @@ pub mod kafka;
 pub mod pgbouncer;
 mod ports;
 pub mod postgres;
+pub mod proxy;
 pub mod rabbitmq;
 pub mod redis;
 
