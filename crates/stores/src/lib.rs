@@ -12,4 +12,7 @@ mod standing;
 pub mod table;
 
 pub use postgres::Postgres;
-pub use sqlite::{Durability, Integrity, OpenError, OpenOptions, Role, Sqlite, SyncSqlite, is_held};
+pub use sqlite::{
+    Durability, Integrity, OpenError, OpenOptions, Role, SQLITE_MIN, Sqlite, SqliteVersion, SyncSqlite,
+    is_held, oldest_writer,
+};

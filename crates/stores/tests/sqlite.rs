@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::future::Future;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,6 +74,17 @@ fn a_second_engine_is_turned_away_until_the_first_is_gone() {
     assert!(words.contains("store.db") && words.contains("another redeliver is running"), "{words}");
     drop(first);
     place.engine().unwrap();
+}
+
+#[test]
+fn only_its_owner_may_read_a_store() {
+    let place = Place::new();
+    let _store = place.engine().unwrap();
+    for suffix in ["", "-wal", "-shm", ".lock"] {
+        let file = place.0.path().join(format!("store.db{suffix}"));
+        let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{} has mode {mode:o}", file.display());
+    }
 }
 
 #[test]

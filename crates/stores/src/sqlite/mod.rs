@@ -38,12 +38,13 @@ mod sync;
 mod syncing;
 pub mod table;
 mod threads;
+mod version;
 mod writer;
 
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -67,6 +68,7 @@ pub use insert::insert_in;
 pub use integrity::Integrity;
 pub use open::{Durability, OpenOptions, Role, is_held};
 pub use threads::Threads;
+pub use version::{SQLITE_MIN, SqliteVersion, oldest_writer};
 
 /// A store in a SQLite file, with threads of its own.
 pub type Sqlite = SqliteOn<Threads>;
@@ -79,6 +81,7 @@ pub struct SqliteOn<R> {
     runs: R,
     last_time: Option<Timestamp>,
     seen_version: AtomicI64,
+    outside: Outside,
 }
 
 /// What runs calls: a write in a transaction whose commit is answered, a read beside it.
@@ -167,7 +170,12 @@ impl First {
     }
 
     fn with<R>(self, runs: R) -> SqliteOn<R> {
-        SqliteOn { runs, last_time: self.last_time, seen_version: AtomicI64::new(self.version) }
+        SqliteOn {
+            runs,
+            last_time: self.last_time,
+            seen_version: AtomicI64::new(self.version),
+            outside: Outside::default(),
+        }
     }
 }
 
@@ -176,6 +184,7 @@ fn open_first(
     options: &OpenOptions,
 ) -> Result<(Connection, Option<std::fs::File>, First), OpenError> {
     open::check_place(path)?;
+    version::check_linked(path)?;
     let lock = match options.role {
         Role::Engine => Some(open::lock(path)?),
         Role::Client => None,
@@ -189,6 +198,19 @@ fn open_first(
     };
     let first = look().map_err(|fault| open_error(path, fault))?;
     Ok((db, lock, first))
+}
+
+/// Counts how often somebody outside has written.
+#[derive(Default)]
+struct Outside(AtomicU64);
+
+impl Outside {
+    /// Every how many times the log is searched for the version of whoever writes.
+    const LOOK_EVERY: u64 = 600;
+
+    fn is_worth_a_look(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed).is_multiple_of(Self::LOOK_EVERY)
+    }
 }
 
 /// A number that changes when another connection has committed, and not when this one has.
@@ -338,6 +360,10 @@ impl<R: Runs> Store for SqliteOn<R> {
     async fn changed_outside(&self) -> Result<bool, StoreError> {
         // The writer's own connection is the one that doesn't notice its own commits.
         let version = self.runs.write(1, data_version).await?;
-        Ok(self.seen_version.swap(version, Ordering::Relaxed) != version)
+        let has_changed = self.seen_version.swap(version, Ordering::Relaxed) != version;
+        if has_changed && self.outside.is_worth_a_look() {
+            self.runs.read(version::warn_of_old_writers).await?;
+        }
+        Ok(has_changed)
     }
 }

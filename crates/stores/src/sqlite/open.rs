@@ -1,6 +1,7 @@
 //! Opens a database file: who may, with which settings, and what to say if it can't be.
 
 use std::fs::{File, OpenOptions as FileOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -75,12 +76,11 @@ const LOCK_TRIES: usize = 100;
 /// The lock that one engine holds for its life. The system lets go of it if the process dies.
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let lock = lock_path(path);
-    let file = FileOptions::new().create(true).truncate(false).write(true).open(&lock).map_err(|error| {
-        OpenError::Unreachable {
+    let file =
+        private_file().create(true).truncate(false).open(&lock).map_err(|error| OpenError::Unreachable {
             path: path.to_owned(),
             why: format!("cannot write {}: {error}", lock.display()),
-        }
-    })?;
+        })?;
     for _ in 0..LOCK_TRIES {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             return Ok(file);
@@ -103,12 +103,27 @@ fn lock_path(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// A file that only its owner may read: messages may hold anything.
+fn private_file() -> FileOptions {
+    let mut options = FileOptions::new();
+    options.write(true).mode(0o600);
+    options
+}
+
+/// Makes the file of a database that isn't there yet, for its owner alone. SQLite gives the log and its index the same
+/// mode. A file that is there keeps the mode that it was given, and isn't opened: closing it would drop SQLite's locks.
+fn make_private(path: &Path) {
+    // If it can't be made, SQLite says why.
+    let _ = private_file().create_new(true).open(path);
+}
+
 /// The connection that writes, with the tables of this version.
 pub(super) fn open_writer(path: &Path, options: &OpenOptions) -> Result<Connection, OpenError> {
     let open = || -> Result<Connection, Fault> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        make_private(path);
         let db = Connection::open_with_flags(path, flags)?;
         set_up_writer(&db, options)?;
         Ok(db)

@@ -5,6 +5,7 @@
 //! thread if it was large, while the writer goes on. A sync is good for everything that was written before it began,
 //! and whatever is read in a transaction was written before that, so that an answer is never ahead of what it rests on.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +15,10 @@ use std::thread::{Builder, JoinHandle};
 use redeliver_engine::store::StoreError;
 use rusqlite::Connection;
 
-use super::Durability;
 use super::calls::{Call, answer_all};
 use super::errors::Fault;
 use super::health::Health;
+use super::{Durability, data_version};
 
 /// Rows that a commit has changed from which on the writer doesn't wait for its sync: as much work as a sync takes time.
 const LARGE: u64 = 256;
@@ -33,7 +34,12 @@ pub(super) enum Log {
     /// SQLite does, or nobody.
     LeftAlone,
     /// We do.
-    Synced { shared: Arc<Shared>, large: mpsc::SyncSender<Vec<Box<dyn Call>>> },
+    Synced {
+        shared: Arc<Shared>,
+        large: mpsc::SyncSender<Vec<Box<dyn Call>>>,
+        /// The writer's data version when somebody else's commits were last seen to be synced.
+        synced_version: Cell<Option<i64>>,
+    },
 }
 
 /// What both threads know of the log.
@@ -62,22 +68,33 @@ impl Log {
                 }
             }
         })?;
-        Ok((Self::Synced { shared, large }, thread))
+        Ok((Self::Synced { shared, large, synced_version: Cell::new(None) }, thread))
     }
 
-    /// Has calls answered that are committed and have changed so many rows.
-    pub(super) fn committed(&self, calls: Vec<Box<dyn Call>>, changed: u64) {
-        let Self::Synced { shared, large } = self else { return answer_all(calls, &Ok(())) };
+    /// Replies to calls that are committed on this connection and changed so many rows, once everything is synced that the
+    /// replies rest on.
+    pub(super) fn committed(&self, db: &Connection, calls: Vec<Box<dyn Call>>, changed: u64) {
+        let Self::Synced { shared, large, synced_version } = self else { return answer_all(calls, &Ok(())) };
         if changed >= LARGE {
             shared.unanswered.fetch_add(1, Ordering::Relaxed);
             // The thread is there as long as this is. If it were not, its callers would hear that the store is closed.
             let _ = large.send(calls);
-        } else if changed == 0 && shared.unanswered.load(Ordering::Acquire) == 0 {
+        } else if changed == 0
+            && shared.unanswered.load(Ordering::Acquire) == 0
+            && !has_changed_outside(db, synced_version)
+        {
             answer_all(calls, &shared.health.state());
         } else {
             answer_all(calls, &shared.sync());
         }
     }
+}
+
+/// Whether another connection has committed since this was last asked. It may not have synced its commit yet, so that a
+/// reply that rests on it, such as that a message is a duplicate, waits for a sync of ours.
+fn has_changed_outside(db: &Connection, synced_version: &Cell<Option<i64>>) -> bool {
+    let version = data_version(db).ok();
+    version.is_none() || synced_version.replace(version) != version
 }
 
 impl Shared {

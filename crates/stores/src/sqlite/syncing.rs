@@ -3,9 +3,10 @@
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 
 use futures_util::FutureExt;
-use redeliver_conformance::make::{message, row};
+use redeliver_conformance::make::{id, keyed, message, row};
 use redeliver_engine::store::{Inserted, StoreError};
 use rusqlite::Connection;
 use tokio::sync::oneshot::Receiver as Answer;
@@ -34,6 +35,10 @@ struct Disk {
 
 impl Disk {
     fn new() -> Self {
+        Self::under(Connection::open_in_memory().unwrap())
+    }
+
+    fn under(db: Connection) -> Self {
         let (tell_begun, begun) = mpsc::channel();
         let (end, ends) = mpsc::channel::<io::Result<()>>();
         let ends = std::sync::Mutex::new(ends);
@@ -43,7 +48,6 @@ impl Disk {
         };
         let health = Health::default();
         let (log, _) = Log::synced_by(Box::new(sync), &health).unwrap();
-        let db = Connection::open_in_memory().unwrap();
         set_up_writer(&db, &OpenOptions::default()).unwrap();
         Self { writer: writer::start(db, log, None, &health).unwrap(), health, begun, end }
     }
@@ -114,7 +118,36 @@ fn the_writer_goes_on_while_a_large_commit_is_synced() {
 #[test]
 fn what_changes_nothing_waits_for_no_sync() {
     let disk = Disk::new();
+    // Nobody knows yet what others have synced.
+    let first = disk.count();
+    disk.sync(Ok(()));
+    assert_eq!(first.blocking_recv().unwrap().0, Ok(0));
     assert_eq!(disk.count().blocking_recv().unwrap().0, Ok(0));
+    assert!(disk.begun.try_recv().is_err());
+}
+
+/// Another process commits before it syncs, as we do, and may lose its power in between: nobody was told of it.
+#[test]
+fn a_duplicate_of_another_process_is_answered_after_its_commit_is_synced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let disk = Disk::under(Connection::open(&path).unwrap());
+    let first = disk.count();
+    disk.sync(Ok(()));
+    first.blocking_recv().unwrap().0.unwrap();
+    let other = Connection::open(&path).unwrap();
+    let said = || vec![row(keyed(1, "said twice"))];
+    assert_eq!(insert::insert(&other, &said()).unwrap(), [Inserted::New]);
+
+    let rows = vec![row(keyed(2, "said twice"))];
+    let mut answer = disk.write(move |db| insert::insert(db, &rows));
+    let begun = disk.begun.recv_timeout(Duration::from_secs(10));
+    assert!(begun.is_ok() && answer.try_recv().is_err(), "answered before the other's commit was synced");
+    disk.end.send(Ok(())).unwrap();
+    let answer = answer.blocking_recv().unwrap().0.unwrap();
+    assert!(matches!(&answer[..], [Inserted::Known(known)] if known.id == id(1)), "{answer:?}");
+    // What is synced is not synced again.
+    assert_eq!(disk.count().blocking_recv().unwrap().0, Ok(1));
     assert!(disk.begun.try_recv().is_err());
 }
 

@@ -73,7 +73,7 @@ fn commit_together(db: &Connection, log: &Log, health: &Health, mut calls: Vec<B
     let before = db.total_changes();
     let all = in_transaction(db, |db| calls.iter_mut().try_for_each(|call| call.execute(db)));
     match all {
-        Ok(()) => log.committed(calls, db.total_changes() - before),
+        Ok(()) => log.committed(db, calls, db.total_changes() - before),
         Err(fault) if is_failed_sync(&fault) => answer_all(calls, &Err(health.sync_failed(&fault))),
         Err(_) if calls.len() > 1 => {
             calls.into_iter().for_each(|call| commit_together(db, log, health, vec![call]));

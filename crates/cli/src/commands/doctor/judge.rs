@@ -7,7 +7,7 @@ use redeliver_core::Timestamp;
 use redeliver_core::gate::Closed;
 use redeliver_core::time::show_span;
 use redeliver_engine::store::{Count, StoreError};
-use redeliver_stores::{Integrity, OpenError};
+use redeliver_stores::{Integrity, OpenError, SQLITE_MIN, SqliteVersion};
 
 use super::look::{Facts, Inside, LAPSED_COUNTED_MAX, Open, Room};
 use super::{Finding, database};
@@ -93,6 +93,7 @@ fn opened(config: &Config, open: &Open) -> Vec<Finding> {
     )];
     findings.extend(log(open.room));
     findings.push(disk(open.room));
+    findings.extend(open.oldest_writer.and_then(old_writer));
     findings.push(integrity(&open.integrity));
     findings.extend(clock(open.last_time, open.wall));
     match &open.inside {
@@ -100,6 +101,17 @@ fn opened(config: &Config, open: &Open) -> Vec<Finding> {
         Err(error) => findings.push(unread("messages", error)),
     }
     findings
+}
+
+/// A program that writes to the file with a SQLite that can damage it.
+fn old_writer(version: SqliteVersion) -> Option<Finding> {
+    (version < SQLITE_MIN).then(|| {
+        Finding::warning(
+            "sqlite",
+            format!("another program wrote to the file with SQLite {version}, which can damage it"),
+            format!("use SQLite {SQLITE_MIN} or newer there: older ones can lose commits while the log is written back"),
+        )
+    })
 }
 
 pub(super) fn unread(what: &'static str, error: &StoreError) -> Finding {

@@ -7,7 +7,7 @@ use redeliver_core::{Lane, Name, Timestamp};
 use redeliver_engine::clock::{Clock, WallClock};
 use redeliver_engine::store::{Count, Store, StoreError};
 use redeliver_stores::postgres::{Health, OpenError as PostgresError, Orphans, PostgresUrl};
-use redeliver_stores::{Integrity, OpenError, Postgres, SyncSqlite};
+use redeliver_stores::{Integrity, OpenError, Postgres, SqliteVersion, SyncSqlite};
 
 use crate::config::{StoreConfig, StoreUrl};
 use crate::wire::postgres_options;
@@ -41,6 +41,8 @@ pub(super) struct Database {
 /// What was seen of a file that could be opened.
 pub(super) struct Open {
     pub(super) room: Room,
+    /// The oldest SQLite that wrote to the file lately.
+    pub(super) oldest_writer: Option<SqliteVersion>,
     /// What this machine's clock says.
     pub(super) wall: Timestamp,
     /// The latest time that the store has seen.
@@ -97,6 +99,8 @@ async fn look_at_file(path: &Path) -> Facts {
     if !path.exists() {
         return Facts::Missing { path: path.to_owned(), room };
     }
+    // Before this process has a connection to the file, whose locks it would drop.
+    let oldest_writer = redeliver_stores::oldest_writer(path);
     let store = match SyncSqlite::open_to_look(path) {
         Ok(store) => store,
         Err(error) => return Facts::Closed { error, room },
@@ -105,6 +109,7 @@ async fn look_at_file(path: &Path) -> Facts {
     let now = WallClock::new(last_time.unwrap_or_default()).now();
     Facts::Open(Box::new(Open {
         room,
+        oldest_writer,
         wall: WallClock::new(Timestamp::default()).now(),
         last_time,
         integrity: store.examine().await,
