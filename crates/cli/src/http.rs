@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use redeliver_engine::Engine;
 use redeliver_engine::access::Access;
 use redeliver_engine::stop::Stop;
+use redeliver_server::auth::secret::AdminKey;
 use redeliver_server::metrics::Metrics;
 use redeliver_server::{Durability as Worth, Server, router};
 use tokio::net::TcpListener;
@@ -66,6 +67,14 @@ impl Http {
     /// Says where it answers, and whom.
     pub fn tell_start(&self) {
         tracing::info!(event = "http.listening", address = %self.address, "answering on http://{}", self.address);
+        if self.server.admin_key.as_ref().is_some_and(AdminKey::is_short) {
+            tracing::warn!(
+                event = "key.doubted",
+                "{} has fewer than {} characters and could be guessed: make a better one with `openssl rand -hex 32`",
+                AdminKey::NAME,
+                AdminKey::LEN_ADVISED
+            );
+        }
         if !self.has_key {
             tracing::info!(
                 event = "key.missing",

@@ -7,6 +7,7 @@ pub mod config;
 mod drive;
 pub mod exit;
 mod http;
+mod log_throttle;
 mod logging;
 mod name;
 mod reach;

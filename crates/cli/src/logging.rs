@@ -5,13 +5,14 @@ use std::panic::PanicHookInfo;
 
 use redeliver_engine::span::TARGET;
 use tracing::Subscriber;
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets};
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::config::{LogConfig, LogFormat};
+use crate::log_throttle::LogThrottle;
 use crate::traces::Spans;
 
 /// Sends events to standard error as the config says, and spans to whoever collects traces, if anybody does; panics
@@ -24,7 +25,9 @@ pub fn set_up(config: &LogConfig, spans: Option<Spans>) {
 
 fn subscriber(config: &LogConfig, spans: Option<Spans>) -> impl Subscriber + Send + Sync + 'static {
     // Only layers that are there: one that may be missing counts as one that wants everything.
-    let mut layers = vec![lines(config).with_filter(filter(config)).boxed()];
+    let throttle = LogThrottle::default();
+    throttle.start();
+    let mut layers = vec![lines(config).with_filter(filter(config).and(throttle)).boxed()];
     if let Some(spans) = spans {
         layers.push(spans.with_filter(Targets::new().with_target(TARGET, LevelFilter::INFO)).boxed());
     }

@@ -1,5 +1,6 @@
 //! `/readyz` says whether messages can be accepted, and a store that can't go on ends the process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
+#![allow(clippy::disallowed_methods, reason = "a real process takes real time")]
 
 mod faulty_disk;
 mod process;
@@ -56,6 +57,12 @@ fn a_full_disk_is_not_ready_and_the_same_process_is_ready_once_there_is_room() {
     stage.disk.begin("full");
     until("nothing more is accepted", || stage.post() == 503);
     until("it says so", || stage.readiness().0 == 503);
+    let written = || stage.process.log().matches("a request came to nothing").count();
+    let (before, begun) = (written(), std::time::Instant::now());
+    (0..200).for_each(|_| assert_eq!(stage.post(), 503));
+    let lines_max = begun.elapsed().as_secs() as usize + 2;
+    assert!(written() - before <= lines_max, "one line a second: {}", stage.process.log());
+    stage.process.logs("log lines left out");
     let (_, text) = stage.readiness();
     assert!(text.contains("the store is full") && !text.contains("store.db"), "{text}");
     stage.disk.end("full");

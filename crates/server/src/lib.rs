@@ -6,6 +6,7 @@
 pub mod api;
 pub mod auth;
 pub mod console;
+mod doors;
 pub mod input;
 pub mod limits;
 pub mod metrics;
@@ -15,6 +16,7 @@ mod router;
 pub mod search;
 pub mod serve;
 mod span;
+mod write_timeout;
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -24,6 +26,7 @@ use redeliver_engine::Engine;
 use redeliver_engine::access::Access;
 
 use auth::secret::AdminKey;
+use auth::throttle::Throttle;
 use input::parse::Parsing;
 use limits::{Limits, Room};
 use metrics::Metrics;
@@ -48,6 +51,8 @@ pub struct Parts {
     pub limits: Arc<Limits>,
     /// Room for what is being accepted.
     pub room: Room,
+    /// Slows down whoever guesses keys.
+    pub(crate) throttle: Throttle,
     /// Lets few large bodies be read at once.
     pub parsing: Parsing,
     /// What `/metrics` tells.
@@ -98,7 +103,7 @@ impl Server {
     ) -> Self {
         let room = Room::new(limits.accepting_bytes_max);
         let limits = Arc::new(limits);
-        let (parsing, description) = (Parsing::default(), OnceLock::new());
+        let (throttle, parsing, description) = (Throttle::default(), Parsing::default(), OnceLock::new());
         Self(Arc::new(Parts {
             engine,
             access,
@@ -106,6 +111,7 @@ impl Server {
             durability,
             limits,
             room,
+            throttle,
             parsing,
             metrics,
             description,

@@ -16,14 +16,20 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Bytes of all bodies that are being accepted at once; whoever comes then is told to come again.
     pub accepting_bytes_max: usize,
-    /// Connections at once; whoever comes then waits before the door.
+    /// Connections at once; beyond, only health checks are answered.
     pub connections_max: usize,
+    /// Connections at once from one peer: an address of IPv4, or a network (/64) of IPv6.
+    pub connections_per_peer_max: usize,
+    /// Connections beyond these two limits, kept for health checks.
+    pub health_connections_max: usize,
     /// Bytes of a request's head.
     pub header_bytes_max: usize,
     /// How long a request's head may take, and how long a connection may be idle.
     pub header_timeout: Duration,
     /// How long a body, or the next line of NDJSON, may take.
     pub body_timeout: Duration,
+    /// How long a client may take for the next 16 KiB of its answer.
+    pub write_timeout: Duration,
     /// How long a request may take until its answer begins; `Prefer: wait` can't ask for more.
     pub request_timeout: Duration,
 }
@@ -34,9 +40,12 @@ impl Default for Limits {
             body_bytes_max: 10 * 1024 * 1024,
             accepting_bytes_max: 256 * 1024 * 1024,
             connections_max: 1_024,
+            connections_per_peer_max: 512,
+            health_connections_max: 32,
             header_bytes_max: 64 * 1024,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(60),
         }
     }

@@ -16,6 +16,7 @@ use redeliver_engine::store::StoreError;
 use tokio::sync::Mutex;
 
 use crate::Server;
+use crate::serve::CONNECTIONS_REFUSED;
 use requests::{REQUEST_SECONDS, REQUESTS, Requests};
 use scrape::Counted;
 
@@ -88,6 +89,8 @@ fn recorder() -> Result<PrometheusHandle, BuildError> {
 }
 
 fn describe() {
+    ::metrics::describe_counter!(CONNECTIONS_REFUSED, "Connections beyond the limits of [http].");
+    ::metrics::counter!(CONNECTIONS_REFUSED).increment(0);
     ::metrics::describe_counter!(REQUESTS, "Requests answered.");
     ::metrics::describe_histogram!(
         REQUEST_SECONDS,

@@ -62,13 +62,13 @@ refusals! {
     /// How a call may be refused that asks for nothing and needs nothing.
     Open: 500 503;
     /// How a call may be refused that needs the store.
-    OpenWithStore: 401 500 503;
+    OpenWithStore: 401 429 500 503;
     /// How a look may be refused.
-    Looked: 401 403 422 500 503;
+    Looked: 401 403 422 429 500 503;
     /// How a look at one thing may be refused.
-    LookedUp: 401 403 404 422 500 503;
+    LookedUp: 401 403 404 422 429 500 503;
     /// How a deed may be refused.
-    Acted: 401 403 404 409 422 500 503;
+    Acted: 401 403 404 409 422 429 500 503;
     /// How messages may be refused.
     Sent: 400 401 403 408 409 413 415 422 429 500 503;
     /// How a report may be refused.

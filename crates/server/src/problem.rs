@@ -177,6 +177,15 @@ impl Problem {
         Self { retry_after_s: Some(1), ..problem }
     }
 
+    /// 503: all connections are taken.
+    pub fn too_many_connections() -> Self {
+        let detail =
+            "all connections are taken, or all that one address may have; nothing was read of this request";
+        let problem =
+            Self::new(StatusCode::SERVICE_UNAVAILABLE, "connections", "Too many connections", detail);
+        Self { retry_after_s: Some(1), ..problem }
+    }
+
     /// 503: nothing can be accepted now.
     pub fn not_ready(detail: &str) -> Self {
         let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", "Not ready", detail);

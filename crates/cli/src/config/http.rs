@@ -62,11 +62,22 @@ fn read_limits(reader: &Reader<'_>, default: Limits) -> Limits {
         accepting_bytes_max: reader.get("accepting_bytes_max", default.accepting_bytes_max, bytes(1_048_576)),
         connections_max: reader
             .get("connections_max", default.connections_max, |node| Ok(node.count(1..=100_000)? as usize)),
+        connections_per_peer_max: reader.get(
+            "connections_per_peer_max",
+            default.connections_per_peer_max,
+            |node| Ok(node.count(1..=100_000)? as usize),
+        ),
+        health_connections_max: reader.get(
+            "health_connections_max",
+            default.health_connections_max,
+            |node| Ok(node.count(1..=1_000)? as usize),
+        ),
         header_bytes_max: reader.get("header_bytes_max", default.header_bytes_max, |node| {
             Ok(node.count(8_192..=1_048_576)? as usize)
         }),
         header_timeout: reader.get("header_timeout", default.header_timeout, span),
         body_timeout: reader.get("body_timeout", default.body_timeout, span),
+        write_timeout: reader.get("write_timeout", default.write_timeout, span),
         request_timeout: reader
             .get("request_timeout", default.request_timeout, |node| node.span(SECOND..=HOUR)),
     }

@@ -2,6 +2,7 @@
 
 pub mod rights;
 pub mod secret;
+pub(crate) mod throttle;
 
 use std::sync::Arc;
 
@@ -117,7 +118,7 @@ impl Server {
         if let Some(value) = headers.get(header::AUTHORIZATION) {
             let said = value.to_str().ok().and_then(bearer);
             let caller = match said {
-                Some(text) => self.by_key(text).await?,
+                Some(text) => self.by_bearer(text).await?,
                 None => None,
             };
             return caller.ok_or_else(|| {
@@ -138,16 +139,35 @@ impl Server {
         Ok(caller)
     }
 
+    /// Whose key a request has in its header, if it is anybody's. A key of the store has 256 random bits: it is looked
+    /// at first, so that those who guess hold up nobody who has one. All others wait their turn.
+    async fn by_bearer(&self, text: &str) -> Result<Option<Caller>, Problem> {
+        if let Some(caller) = self.by_stored_key(text).await? {
+            return Ok(Some(caller));
+        }
+        let turn = self.throttle.turn().await?;
+        if let Some(caller) = self.by_admin_key(text) {
+            return Ok(Some(caller));
+        }
+        tracing::warn!(event = "login.failed", "a request had a key that is unknown or revoked");
+        turn.failed(Arc::clone(self.engine.clock())).await;
+        Ok(None)
+    }
+
     /// Whose key this is, if it is anybody's.
     pub async fn by_key(&self, text: &str) -> Result<Option<Caller>, Problem> {
-        if self.admin_key.as_ref().is_some_and(|key| key.is(text)) {
-            return Ok(Some(Caller {
-                name: AdminKey::NAME.into(),
-                workspace: None,
-                role: Role::Admin,
-                key: None,
-            }));
+        match self.by_admin_key(text) {
+            Some(caller) => Ok(Some(caller)),
+            None => self.by_stored_key(text).await,
         }
+    }
+
+    fn by_admin_key(&self, text: &str) -> Option<Caller> {
+        let key = self.admin_key.as_ref().filter(|key| key.is(text));
+        key.map(|_| Caller { name: AdminKey::NAME.into(), workspace: None, role: Role::Admin, key: None })
+    }
+
+    async fn by_stored_key(&self, text: &str) -> Result<Option<Caller>, Problem> {
         let Some((id, secret)) = secret::parts(text) else { return Ok(None) };
         let found = self.access.key(id).await?;
         // Compared even where there is nothing to compare with, so that the time tells nothing.

@@ -58,7 +58,10 @@ pub fn check_name(name: &str) -> Result<(), String> {
 
 /// The first key, which comes from the environment and is kept nowhere.
 #[derive(Clone)]
-pub struct AdminKey(Digest);
+pub struct AdminKey {
+    digest: Digest,
+    is_short: bool,
+}
 
 impl AdminKey {
     /// What the audit calls whoever comes with it.
@@ -67,23 +70,32 @@ impl AdminKey {
     /// The fewest characters that it may have.
     pub const LEN_MIN: usize = 16;
 
+    /// The fewest characters that nobody is warned of.
+    pub const LEN_ADVISED: usize = 32;
+
     /// The key of this text, if it is long enough to be one.
     pub fn new(text: &str) -> Result<Self, String> {
-        if text.chars().count() < Self::LEN_MIN {
+        let len = text.chars().count();
+        if len < Self::LEN_MIN {
             return Err(format!("{} must have at least {} characters", Self::NAME, Self::LEN_MIN));
         }
-        Ok(Self(digest(text)))
+        Ok(Self { digest: digest(text), is_short: len < Self::LEN_ADVISED })
+    }
+
+    /// Whether it is so short that it could be guessed.
+    pub fn is_short(&self) -> bool {
+        self.is_short
     }
 
     /// Whether this is the key.
     pub fn is(&self, text: &str) -> bool {
-        is_same(&self.0, &digest(text))
+        is_same(&self.digest, &digest(text))
     }
 }
 
 impl PartialEq for AdminKey {
     fn eq(&self, other: &Self) -> bool {
-        is_same(&self.0, &other.0)
+        is_same(&self.digest, &other.digest)
     }
 }
 
@@ -143,6 +155,7 @@ mod tests {
     fn the_admin_key_is_long_and_never_printed() {
         assert!(AdminKey::new("short").is_err());
         let key = AdminKey::new("a-long-enough-secret").unwrap();
+        assert!(key.is_short() && !AdminKey::new(&"x".repeat(32)).unwrap().is_short());
         assert!(key.is("a-long-enough-secret") && !key.is("a-long-enough-secreT"));
         assert!(!format!("{key:?}").contains("secret"));
     }

@@ -50,7 +50,7 @@ pub(super) async fn log_in(State(console): State<Console>, request: Request) -> 
     let (parts, body) = request.into_parts();
     let headers = parts.headers;
     let form = Form::read(&console.server, &headers, body, form::BYTES_MAX).await?;
-    let turn = console.throttle.turn().await?;
+    let turn = console.server.throttle.turn().await?;
     let Some(caller) = console.server.by_key(form.text("key").trim()).await? else {
         tracing::warn!(
             event = "login.failed",

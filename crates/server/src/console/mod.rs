@@ -40,7 +40,6 @@ mod refusal;
 mod routes;
 mod standing;
 mod tally;
-mod throttle;
 mod timeline;
 
 use std::sync::Arc;
@@ -53,7 +52,6 @@ use redeliver_engine::access::Role;
 use crate::Server;
 use guard::{Door, guard};
 use live::Live;
-use throttle::Throttle;
 
 pub use cookie::Secure;
 
@@ -61,14 +59,13 @@ pub use cookie::Secure;
 #[derive(Clone)]
 struct Console {
     server: Server,
-    throttle: Arc<Throttle>,
     live: Arc<Live>,
     secure: Secure,
 }
 
 /// The pages of a server, each behind the role that it takes.
 pub fn router(server: Server, secure: Secure) -> Router<Server> {
-    let console = Console { server, throttle: Arc::default(), live: Arc::default(), secure };
+    let console = Console { server, live: Arc::default(), secure };
     let behind = |least| from_fn_with_state(Door { console: console.clone(), least }, guard);
     let open = Router::new()
         .route("/", get(login::enter))

@@ -1,7 +1,12 @@
 //! Keys are made, shown once, listed without their secrets, and revoked.
 
+use std::sync::Arc;
+
+use redeliver_core::Timestamp;
 use redeliver_engine::access::{Access, Role};
+use redeliver_engine::clock::ManualClock;
 use redeliver_engine::store::Store;
+use redeliver_server::limits::Limits;
 use serde_json::json;
 
 use crate::rig::{ADMIN, Rig};
@@ -44,4 +49,26 @@ async fn a_key_reaches_no_further_than_the_key_that_makes_it() {
         rig.store.keys().await.unwrap().into_iter().filter(|key| key.workspace.is_none()).collect();
     let path = format!("/v1/keys/{}", others[0].id);
     assert_eq!(rig.call("DELETE", &path, Some(&admin), "").await.status, 404);
+}
+
+#[tokio::test]
+async fn whoever_guesses_keys_is_slowed_down_and_whoever_has_one_is_not() {
+    let rig = Rig::at(ManualClock::at(Timestamp::default()), Limits::default(), Some(ADMIN));
+    let key = rig.key(Role::Viewer, None).await;
+    let rig = Arc::new(rig);
+    let guess = |n: u32| {
+        let (rig, key) = (Arc::clone(&rig), format!("the-{n}-th-key-of-many"));
+        tokio::spawn(async move { rig.call("GET", "/v1/messages", Some(&key), "").await.status.as_u16() })
+    };
+    let guesses: Vec<_> = (0..100).map(guess).collect();
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    let (answered, waiting): (Vec<_>, Vec<_>) =
+        guesses.into_iter().partition(tokio::task::JoinHandle::is_finished);
+    assert_eq!((answered.len(), waiting.len()), (36, 64), "no time has passed");
+    for status in answered {
+        assert_eq!(status.await.unwrap(), 429);
+    }
+    assert_eq!(rig.call("GET", "/v1/messages", Some(&key), "").await.status, 200);
 }

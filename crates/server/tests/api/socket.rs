@@ -80,15 +80,59 @@ async fn too_many_and_too_long_headers_are_refused() {
     }
 }
 
+/// Asks on a connection of its own, and gives the whole answer.
+async fn ask(address: std::net::SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    read_all(&mut stream).await
+}
+
 #[tokio::test]
-async fn whoever_comes_when_all_connections_are_taken_waits_for_one() {
-    let (address, _stopper, _serving) = start(Limits { connections_max: 1, ..Limits::default() }).await;
-    let ask = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    let first = TcpStream::connect(address).await.unwrap();
-    let mut second = TcpStream::connect(address).await.unwrap();
-    second.write_all(ask.as_bytes()).await.unwrap();
-    let early = tokio::time::timeout(Duration::from_millis(200), second.readable()).await;
-    assert!(early.is_err(), "the first has not gone yet");
-    drop(first);
-    assert!(read_all(&mut second).await.contains("alive"));
+async fn when_all_connections_are_taken_health_checks_are_answered_and_the_rest_is_told_so() {
+    for limits in [
+        Limits { connections_max: 2, ..Limits::default() },
+        Limits { connections_per_peer_max: 2, ..Limits::default() },
+    ] {
+        let (address, _stopper, _serving) = start(limits).await;
+        // More than there is room for, and in the reserve, too: they never say anything.
+        let mut idle = Vec::new();
+        for _ in 0..60 {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        for path in ["/healthz", "/readyz", "/metrics"] {
+            let answer = ask(address, path).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        }
+        let refused = ask(address, "/openapi.json").await;
+        assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("retry-after: 1"), "{refused}");
+        drop(idle);
+        // They are gone a moment later.
+        while !ask(address, "/openapi.json").await.starts_with("HTTP/1.1 200") {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_asks_and_reads_nothing_is_cut_off() {
+    let limits =
+        Limits { connections_max: 4, write_timeout: Duration::from_millis(300), ..Limits::default() };
+    let (address, _stopper, _serving) = start(limits).await;
+    let ask_much = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(500);
+    let mut deaf = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        // It is not read to its end, once nothing more fits anywhere.
+        let _ = tokio::time::timeout(Duration::from_millis(200), stream.write_all(ask_much.as_bytes())).await;
+        deaf.push(stream);
+    }
+    let come_again = async {
+        while !ask(address, "/openapi.json").await.starts_with("HTTP/1.1 200") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), come_again)
+        .await
+        .expect("their connections are free again");
 }

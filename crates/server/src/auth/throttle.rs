@@ -1,4 +1,4 @@
-//! Slows down whoever guesses keys. Every login takes a place; a failed one keeps it for a while, whether or not the
+//! Slows down whoever guesses keys. Every login, and every key in a header that is not in the store, takes a place; a failed one keeps it for a while, whether or not the
 //! caller waits for the answer. So there are only so many guesses a second, and an honest login waits its turn.
 
 use std::sync::Arc;
@@ -19,13 +19,13 @@ const LINE_MAX: usize = 64;
 const FAILED_FOR: Duration = Duration::from_millis(500);
 
 /// The line before the door.
-pub(super) struct Throttle {
+pub(crate) struct Throttle {
     places: Arc<Semaphore>,
     line: Arc<Semaphore>,
 }
 
 /// The turn of one login.
-pub(super) struct Turn {
+pub(crate) struct Turn {
     _place: OwnedSemaphorePermit,
     _in_line: OwnedSemaphorePermit,
 }
@@ -38,7 +38,7 @@ impl Default for Throttle {
 
 impl Throttle {
     /// Waits for a turn; refuses whoever comes when the line is long.
-    pub(super) async fn turn(&self) -> Result<Turn, Problem> {
+    pub(crate) async fn turn(&self) -> Result<Turn, Problem> {
         let line = Arc::clone(&self.line).try_acquire_owned().map_err(|_| too_many())?;
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| Problem::internal())?;
         Ok(Turn { _place: place, _in_line: line })
@@ -47,7 +47,7 @@ impl Throttle {
 
 impl Turn {
     /// Keeps the place of a failed login for a while, and its caller waiting.
-    pub(super) async fn failed(self, clock: Arc<dyn Clock>) {
+    pub(crate) async fn failed(self, clock: Arc<dyn Clock>) {
         // On its own, because somebody who hangs up early must not make room for the next guess.
         let kept = tokio::spawn(async move {
             clock.sleep(FAILED_FOR).await;
