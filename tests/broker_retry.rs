@@ -250,7 +250,7 @@ assert (properties.message_id, properties.headers["x-retry-count"]) == ("m-1", {
         until("this try is written down", || known()[0]["status"] == "delivered");
     }
     let [message] = <[Value; 1]>::try_from(known()).unwrap();
-    assert_eq!((&message["key"], &message["attempts"]), (&"m-1".into(), &4.into()), "{message}");
+    assert_eq!((&message["key"], &message["attempts"]), (&"orders:m-1".into(), &4.into()), "{message}");
     server.stop();
 
     // What was said and stored comes once more, and the broker says that it was on its way before.
@@ -335,5 +335,44 @@ assert b"mine" in body and "another way" in properties.headers["x-history"], (pr
     let failed = "retries_executed_total{queue=\"nowhere\",status=\"failed\"} 2";
     assert!(metrics.contains(failed), "{metrics}");
     assert!(!metrics.contains("retries_scheduled_total{queue=\"orders\"}"), "dead on arrival: {metrics}");
+    server.stop();
+}
+
+#[test]
+fn messages_of_one_id_for_two_queues_both_come_back_and_another_of_the_same_is_set_aside() {
+    let _alone = STAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let broker = RabbitmqServer::start();
+    let place = Place::profile("broker-retry").variable("RABBITMQ_URL", &broker.url());
+    let server = serve(&place);
+    let script = r#"
+import time
+for queue in ["orders", "emails"]:
+    channel.queue_declare(queue, durable=True)
+def fails(payload, queue):
+    later_ms = int(time.time() * 1000) + 4000
+    send(broker.retry_message("42", payload, queue, "timeout", later_ms), "application/x-protobuf")
+fails(b"first", "orders")
+fails(b"second", "emails")
+# The handler of the first crashed, and another one has said the same.
+fails(b"first", "orders")
+# Somebody else calls theirs the same, and the first is not back yet.
+fails(b"third", "orders")
+properties, body = take("retry.rejected")
+assert b"third" in body and "other content" in properties.headers["x-history"], (properties, body)
+for queue, payload in [("orders", b"first"), ("emails", b"second")]:
+    properties, body = take(queue)
+    assert (properties.message_id, body) == ("42", payload), (queue, properties, body)
+for queue in ["orders", "emails", "retry.rejected"]:
+    assert channel.basic_get(queue) == (None, None, None), queue
+"#;
+    talk(&broker.url(), "retry.scheduled", script, Some(&server));
+    for queue in ["orders", "emails"] {
+        let page = server.get(&format!("/v1/messages?key={queue}:42")).json;
+        let [message] = <[Value; 1]>::try_from(page["items"].as_array().unwrap().clone()).unwrap();
+        server.wait_for_status(message["id"].as_str().unwrap(), "delivered");
+    }
+    let dead = server.get("/v1/messages?status=dead").json;
+    let routes: Vec<&Value> = dead["items"].as_array().unwrap().iter().map(|it| &it["route"]).collect();
+    assert_eq!(routes, ["unreadable"], "{dead}");
     server.stop();
 }

@@ -174,3 +174,89 @@ fn a_server_that_is_killed_and_an_engine_that_is_killed_lose_nothing() {
     until("the next are delivered", || place.count("delivered") == 210);
     assert_eq!(place.count("dead"), 0);
 }
+
+/// Two servers whose streams have the same name, and two intakes: one for each.
+fn two_regions(east: &RedisServer, west: &RedisServer) -> Place {
+    let intake = |name: &str, url: &str| {
+        format!(
+            "[intakes.{name}]\nkind = \"redis\"\nurl = \"{url}\"\nstream = \"{FAILED}\"\nrejects = \"unreadable\"\n"
+        )
+    };
+    Place::new(&format!(
+        r#"
+[engine]
+poll_interval = "100ms"
+
+[transports.redis]
+kind = "redis"
+url = "{}"
+
+[policies.quick]
+backoff = ["50ms"]
+max_attempts = 5
+
+[routes.notification]
+transport = "redis"
+target = "notifications.retry.medium"
+policy = "quick"
+
+[routes.unreadable]
+transport = "redis"
+target = "notifications.retry.low"
+policy = "quick"
+
+{}{}"#,
+        east.url(),
+        intake("east", &east.url()),
+        intake("west", &west.url())
+    ))
+}
+
+#[test]
+fn entries_of_two_servers_with_the_same_id_are_two_messages_each() {
+    let (east, west) = (RedisServer::start(), RedisServer::start());
+    let place = two_regions(&east, &west);
+    let engine = place.serve();
+    let body = |n: &str| format!(r#"{{"route":"notification","payload":"{n}"}}"#);
+    // Ids are milliseconds: two servers give the same one to entries that have nothing to do with each other.
+    east.say(&["XADD", FAILED, "1700000000001-0", "message", &body("from the east")]);
+    until("the first is delivered", || place.count("delivered") == 1);
+    west.say(&["XADD", FAILED, "1700000000001-0", "message", &body("from the west")]);
+    // The same words, said by two people.
+    for server in [&east, &west] {
+        server.say(&["XADD", FAILED, "1700000000002-0", "message", &body("the same")]);
+    }
+    // And what nobody can read.
+    for server in [&east, &west] {
+        server.say(&["XADD", FAILED, "1700000000003-0", "message", "no JSON"]);
+    }
+    until("all are acknowledged", || pending(&east) == "0" && pending(&west) == "0");
+    until("all are settled", || place.count("delivered") == 4 && place.count("dead") == 2);
+    let mut payloads: Vec<String> = arrived(&east).into_iter().map(|(_, payload)| payload).collect();
+    payloads.sort();
+    let expected = ["\"from the east\"", "\"from the west\"", "\"the same\"", "\"the same\""];
+    assert_eq!(payloads, expected);
+    let (_, log) = (engine.signal(Signal::TERM), engine.end().1);
+    assert!(!log.contains("intake.dropped"), "{log}");
+}
+
+#[test]
+fn an_entry_with_the_id_of_another_is_kept_as_dead() {
+    let mut server = RedisServer::start();
+    let place = place(&server, "delivered");
+    let engine = place.serve();
+    let body = |n: usize| format!(r#"{{"route":"notification","payload":{n}}}"#);
+    server.say(&["XADD", FAILED, "7-1", "message", &body(1)]);
+    until("the first is delivered", || place.count("delivered") == 1);
+    // A server that lost what it had gives the same id again.
+    server.flush();
+    server.say(&["XADD", FAILED, "7-1", "message", &body(2)]);
+    until("the second is kept", || place.count("dead") == 1);
+    server.flush();
+    server.say(&["XADD", FAILED, "7-1", "message", "no JSON"]);
+    until("the third is kept", || place.count("dead") == 2);
+    until("all are acknowledged", || pending(&server) == "0");
+    server.kill();
+    let (_, log) = (engine.signal(Signal::TERM), engine.end().1);
+    assert!(!log.contains("intake.dropped"), "{log}");
+}

@@ -1,6 +1,7 @@
 //! The rules for whatever feeds messages in.
 
 pub mod feed;
+pub mod identity;
 pub mod sink;
 
 use async_trait::async_trait;
@@ -25,6 +26,10 @@ pub trait IntakeRig: Send + Sync {
     /// What was set aside beside the source, byte for byte as it was put. What was brought to the sink to be kept as dead is
     /// known to the sink.
     async fn set_aside(&self) -> Vec<Bytes>;
+
+    /// An intake of another name on another source of the same name, which gives its n-th input the place that ours gives
+    /// its n-th.
+    async fn twin(&self) -> Box<dyn IntakeRig>;
 }
 
 #[doc(hidden)]
@@ -51,6 +56,12 @@ macro_rules! intake_tests {
                 an_idle_intake_stops_promptly
                 an_intake_whose_sink_fails_stops_promptly
                 what_a_stop_leaves_behind_comes_with_the_next_run
+            }
+            identity {
+                inputs_of_two_sources_are_two_messages
+                poison_of_two_sources_is_kept_for_each
+                a_refused_copy_has_a_key_of_its_own
+                what_is_read_again_has_the_same_key
             }
         }
     };

@@ -5,7 +5,8 @@ mod peers;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use peers::{Fault, MemoryIntake, MemoryTransport};
-use redeliver_conformance::{intake::feed, judge, store, transport::carry};
+use redeliver_conformance::intake::{feed, identity};
+use redeliver_conformance::{judge, store, transport::carry};
 use redeliver_core::planted::{Bug, plant};
 use redeliver_engine::memory::MemoryStore;
 
@@ -109,4 +110,16 @@ fn an_intake_that_mixes_up_its_answers_is_caught() {
 fn an_intake_that_does_not_listen_is_caught() {
     let rig = MemoryIntake::new(Some(Fault::NeverStops));
     assert!(is_caught(feed::an_idle_intake_stops_promptly(&rig)));
+}
+
+#[test]
+fn an_intake_that_takes_the_inputs_of_two_sources_for_one_is_caught() {
+    let rig = MemoryIntake::new(Some(Fault::ForgetsItsSource));
+    assert!(is_caught(identity::inputs_of_two_sources_are_two_messages(&rig)));
+}
+
+#[test]
+fn an_intake_whose_refused_copies_have_no_keys_of_their_own_is_caught() {
+    let rig = MemoryIntake::new(Some(Fault::RefusesUnderTheSameKey));
+    assert!(is_caught(identity::a_refused_copy_has_a_key_of_its_own(&rig)));
 }

@@ -202,14 +202,49 @@ pub enum Repeat {
     Duplicate,
     /// The same key for another content, or on another route.
     Conflict,
+    /// Input that nobody takes as the message that it says: it is kept whatever its key is, without one.
+    Apart(Box<NewRow>),
+    /// That depends on the content that the known message has now: ask again with it.
+    DependsOnContent,
     /// The same message, next try.
     Reenters(Box<Change>),
     /// The same message, next try, though its row is gone.
     Revives(Box<NewRow>),
 }
 
-/// Works out what it means that `row` has a key that is known already.
-pub fn repeat(known: &Known, row: NewRow, source: Source, route: &Route, now: Timestamp) -> Repeat {
+/// Works out what it means that `row` has a key that is known already. `current` is the content that the known message has
+/// now; most answers don't need it.
+pub fn repeat(
+    known: &Known,
+    current: Option<&Content>,
+    row: NewRow,
+    source: Source,
+    route: &Route,
+    now: Timestamp,
+) -> Repeat {
+    let is_refused = matches!(row.message.state, State::Dead { reason: DeadReason::Refused, .. });
+    if is_refused {
+        let copy = row.clone();
+        return match said_again(known, current, row, source, route, now) {
+            Repeat::Conflict => Repeat::Apart(Box::new(without_key(copy))),
+            other => other,
+        };
+    }
+    said_again(known, current, row, source, route, now)
+}
+
+fn without_key(row: NewRow) -> NewRow {
+    NewRow { message: Message { key: None, ..row.message }, hash: None, ..row }
+}
+
+fn said_again(
+    known: &Known,
+    current: Option<&Content>,
+    row: NewRow,
+    source: Source,
+    route: &Route,
+    now: Timestamp,
+) -> Repeat {
     match source {
         Source::Caller => {
             let same = row.hash.is_none() || known.hash.is_none() || row.hash == known.hash;
@@ -219,11 +254,18 @@ pub fn repeat(known: &Known, row: NewRow, source: Source, route: &Route, now: Ti
                 Repeat::Conflict
             }
         }
-        Source::Broker { redelivered } => come_back(known, row, redelivered, route, now),
+        Source::Broker { redelivered } => come_back(known, current, row, redelivered, route, now),
     }
 }
 
-fn come_back(known: &Known, row: NewRow, redelivered: bool, route: &Route, now: Timestamp) -> Repeat {
+fn come_back(
+    known: &Known,
+    current: Option<&Content>,
+    row: NewRow,
+    redelivered: bool,
+    route: &Route,
+    now: Timestamp,
+) -> Repeat {
     if planted::is(Bug::ReentryDropped) {
         return Repeat::Duplicate;
     }
@@ -232,14 +274,24 @@ fn come_back(known: &Known, row: NewRow, redelivered: bool, route: &Route, now: 
         return Repeat::Conflict;
     }
     let Some((attempts_before, attempts, under_way, delivered)) = standing(known) else {
-        return Repeat::Duplicate;
+        // The key is there and nothing else is: whatever this is, it must not be lost.
+        return Repeat::Conflict;
     };
-    // Of a message that is gone nothing else tells whether it was this one; if in doubt, it is not lost. So one that had come
-    // back with another content, or was corrected, goes out once more if its source brings it again after that.
-    let is_this_one = known.message.is_some() || row.hash == known.hash;
     let said = row.message.attempts;
-    if (under_way || redelivered && is_this_one) && said <= attempts_before {
-        return Repeat::Duplicate;
+    let is_said_before = said <= attempts_before;
+    if under_way || redelivered && is_said_before {
+        match is_this_one(known, current, &row) {
+            None => return Repeat::DependsOnContent,
+            Some(true) if is_said_before => return Repeat::Duplicate,
+            Some(false) if is_said_before && planted::is(Bug::OtherContentTakenForDuplicate) => {
+                return Repeat::Duplicate;
+            }
+            // Another message has the same key. It must neither replace this one nor be taken for it.
+            Some(false) if under_way && !planted::is(Bug::OtherContentReplacesMessage) => {
+                return Repeat::Conflict;
+            }
+            Some(_) => {}
+        }
     }
     // What was delivered to the source's queue is the try that has now failed there: it is counted already.
     let counted = if delivered { attempts } else { attempts.saturating_add(1) };
@@ -247,6 +299,21 @@ fn come_back(known: &Known, row: NewRow, redelivered: bool, route: &Route, now: 
     match &known.message {
         Some(message) => Repeat::Reenters(Box::new(reenter(message, row, attempts, route, now))),
         None => Repeat::Revives(Box::new(revive(known, row, attempts, route, now))),
+    }
+}
+
+/// Whether a row says what the known message says; `None` if only the message's content tells.
+fn is_this_one(known: &Known, current: Option<&Content>, row: &NewRow) -> Option<bool> {
+    let has_first_content = row.hash == known.hash;
+    match (&known.message, current, &row.content) {
+        // Nothing else tells of a message that is gone. If in doubt it is not lost: one that had come back with another
+        // content, or was corrected, goes out once more if its source brings it again after that.
+        (None, ..) => Some(has_first_content),
+        // Only a new generation brings another content.
+        (Some(message), ..) if has_first_content && message.generation == 0 => Some(true),
+        (Some(_), Some(current), ContentSource::Given(content)) => Some(content.has_payload_of(current)),
+        (Some(_), Some(_), ContentSource::CopyOf { .. }) => Some(has_first_content),
+        (Some(_), None, _) => None,
     }
 }
 

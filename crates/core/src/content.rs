@@ -34,6 +34,12 @@ impl Content {
         Self { bytes: bytes.into(), ..Self::default() }
     }
 
+    /// Whether both say the same to the same receiver. Headers and attributes don't count: a source adds to them with each
+    /// try.
+    pub fn has_payload_of(&self, other: &Self) -> bool {
+        self.target == other.target && self.content_type == other.content_type && self.bytes == other.bytes
+    }
+
     /// The digest of this content on this route. Attempts, errors, due times and priorities don't count, nor does the
     /// trace in which it was said: saying it again is another one.
     pub fn hash(&self, route: &Name) -> ContentHash {

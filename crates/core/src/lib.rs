@@ -21,6 +21,7 @@ pub mod event;
 pub mod explain;
 pub mod fingerprint;
 pub mod gate;
+pub mod identity;
 pub mod limit;
 pub mod message;
 pub mod operate;

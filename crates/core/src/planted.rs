@@ -38,11 +38,15 @@ pub enum Bug {
     LossLosesAttemptId,
     BeatsBehindTheReaper,
     PrunesOneBatch,
+    IntakeKeyWithoutQueue,
+    IntakeKeyWithoutSource,
+    OtherContentTakenForDuplicate,
+    OtherContentReplacesMessage,
 }
 
 impl Bug {
     /// All faults.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 36] = [
         Self::ApplyIgnoresFence,
         Self::ClaimKeepsFence,
         Self::NoSelfFence,
@@ -75,6 +79,10 @@ impl Bug {
         Self::LossLosesAttemptId,
         Self::BeatsBehindTheReaper,
         Self::PrunesOneBatch,
+        Self::IntakeKeyWithoutQueue,
+        Self::IntakeKeyWithoutSource,
+        Self::OtherContentTakenForDuplicate,
+        Self::OtherContentReplacesMessage,
     ];
 }
 

@@ -87,17 +87,21 @@ impl Engine {
     ) -> Result<(Accepted, Option<Message>), StoreError> {
         match inserted {
             Inserted::New => {
-                let message = row.message;
-                let kind = match &message.state {
-                    State::Dead { reason, .. } => Kind::Dead { reason: *reason },
-                    _ => Kind::Accepted,
-                };
-                self.observer.observe(&Event::of(&message, kind, now));
-                self.wake_for(&message);
-                Ok((Accepted::New(message.id.clone()), Some(message)))
+                self.tell_new(&row.message, now);
+                Ok((Accepted::New(row.message.id.clone()), Some(row.message)))
             }
             Inserted::Known(known) => Ok((self.say_again(*known, row, source, now).await?, None)),
         }
+    }
+
+    /// Reports a message that was just stored, and wakes its route.
+    fn tell_new(&self, message: &Message, now: Timestamp) {
+        let kind = match &message.state {
+            State::Dead { reason, .. } => Kind::Dead { reason: *reason },
+            _ => Kind::Accepted,
+        };
+        self.observer.observe(&Event::of(message, kind, now));
+        self.wake_for(message);
     }
 
     /// Works out what a repeated key means, and writes it if it means anything.
@@ -109,18 +113,34 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Accepted, StoreError> {
         let Some(route) = self.route(&row.message.route) else { return Ok(Accepted::NoRoute) };
+        let mut content = None;
         for _ in 0..LOOKS_MAX {
             let id = known.id.clone();
-            match repeat(&known, row.clone(), source, route, now) {
+            // Set if the message was pruned meanwhile: the store says what is left of it.
+            let mut is_gone = false;
+            match repeat(&known, content.as_ref(), row.clone(), source, route, now) {
                 Repeat::Duplicate => {
                     self.observer.observe(&Event { id: id.clone(), ..self.duplicate(&row, now) });
                     return Ok(Accepted::Duplicate(id));
                 }
                 Repeat::Conflict => return Ok(Accepted::Conflict(id)),
+                Repeat::Apart(apart) => {
+                    let message = apart.message.clone();
+                    self.store.insert(vec![*apart]).await?;
+                    self.tell_new(&message, now);
+                    return Ok(Accepted::New(message.id));
+                }
+                Repeat::DependsOnContent => {
+                    content = self.store.content(id).await?;
+                    is_gone = content.is_none();
+                }
                 Repeat::Reenters(change) => {
                     let (event, after) = (change.event.clone(), change.message.clone());
                     match self.store.apply(vec![*change]).await?.pop() {
-                        Some(Applied::Superseded(current)) => known.message = current.map(|message| *message),
+                        Some(Applied::Superseded(Some(current))) => {
+                            (known.message, content) = (Some(*current), None);
+                        }
+                        Some(Applied::Superseded(None)) => is_gone = true,
                         Some(Applied::Applied | Applied::AlreadyMine) | None => {
                             self.observer.observe(&event);
                             self.wake_for(&after);
@@ -132,12 +152,21 @@ impl Engine {
                     let event = Event::of(&revived.message, Kind::Reentered, now);
                     let after = revived.message.clone();
                     match self.store.insert(vec![*revived]).await?.pop() {
-                        Some(Inserted::Known(newer)) => known = *newer,
+                        Some(Inserted::Known(newer)) => (known, content) = (*newer, None),
                         Some(Inserted::New) | None => {
                             self.observer.observe(&event);
                             self.wake_for(&after);
                             return Ok(Accepted::Reentered(id));
                         }
+                    }
+                }
+            }
+            if is_gone {
+                match self.store.insert(vec![row.clone()]).await?.pop() {
+                    Some(Inserted::Known(newer)) => (known, content) = (*newer, None),
+                    Some(Inserted::New) | None => {
+                        self.tell_new(&row.message, now);
+                        return Ok(Accepted::New(row.message.id));
                     }
                 }
             }

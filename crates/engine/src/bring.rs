@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use redeliver_core::accept::NewMessage;
-use redeliver_core::{Content, Failure, Name};
+use redeliver_core::{Content, Failure, Name, identity};
 
 use crate::clock::Clock;
 use crate::intake::{Accepted, Sink};
@@ -19,8 +19,8 @@ pub type ReadMessage = Arc<dyn Fn(&[u8]) -> Result<NewMessage, String> + Send + 
 pub struct Input {
     /// What it is.
     pub bytes: Bytes,
-    /// Where in its source it stands, as no other does: the key of a message that has none, so that bringing it again
-    /// is bringing the same.
+    /// Which intake read it, and where in its source it stands ([`identity::of_place`]): the key of a message that has
+    /// none, so that bringing it again is bringing the same.
     pub place: Arc<str>,
 }
 
@@ -82,7 +82,7 @@ impl Bring {
         answers
     }
 
-    /// What has no route, or a key that is another's, is to be kept as dead instead.
+    /// What has no route, or a key that is another's, is kept as dead instead.
     fn unwanted<'a>(
         &self,
         brought: Vec<(&'a Input, NewMessage)>,
@@ -103,6 +103,10 @@ impl Bring {
                     format!("its key is known for another content, that of message {id}")
                 }
             };
+            tracing::warn!(
+                event = "input.refused", intake = %self.name, place = %input.place,
+                "input that goes nowhere is kept as dead, with the reason"
+            );
             unwanted.push((input, self.refused(input, message.content, why)));
         }
         unwanted
@@ -144,7 +148,7 @@ impl Bring {
     /// Input as it is kept for people.
     fn refused(&self, input: &Input, content: Content, why: String) -> NewMessage {
         NewMessage {
-            key: Some(input.place.clone()),
+            key: Some(identity::of_refused(&input.place, &content, &self.rejects)),
             error: Some(Failure::new(why).with_code("BAD_INPUT")),
             is_refused: true,
             ..NewMessage::new(Arc::clone(&self.rejects), content)

@@ -64,12 +64,14 @@ impl<'a> Accepting<'a> {
         let Self { row, source, route, now } = self;
         match inserted {
             Some(Inserted::New) | None => Ok(Kept { id: row.message.id, duplicate: false }),
-            Some(Inserted::Known(known)) => match repeat(&known, row, source, route, now) {
+            Some(Inserted::Known(known)) => match repeat(&known, None, row, source, route, now) {
                 Repeat::Conflict => Err(Error::Conflict(known.id)),
                 // Only what a broker brought comes back, and an application is no broker.
-                Repeat::Duplicate | Repeat::Reenters(_) | Repeat::Revives(_) => {
-                    Ok(Kept { id: known.id, duplicate: true })
-                }
+                Repeat::Duplicate
+                | Repeat::Reenters(_)
+                | Repeat::Revives(_)
+                | Repeat::Apart(_)
+                | Repeat::DependsOnContent => Ok(Kept { id: known.id, duplicate: true }),
             },
         }
     }

@@ -180,6 +180,15 @@ impl KafkaCluster {
         producer.flush(WITHIN).expect("the cluster takes it");
     }
 
+    /// Writes a record to a partition of a topic, with this time in ms.
+    pub fn put_at(&self, topic: &str, partition: i32, at_ms: i64, bytes: &[u8]) {
+        let mut writer = held(&self.writer);
+        let producer = writer.get_or_insert_with(|| made(&self.settings()));
+        let record = BaseRecord::<str, [u8]>::to(topic).payload(bytes).partition(partition).timestamp(at_ms);
+        producer.send(record).map_err(|(error, _)| error).expect("there is room");
+        producer.flush(WITHIN).expect("the cluster takes it");
+    }
+
     /// Everything that stands in a topic, by partition and place.
     pub fn records(&self, topic: &str) -> Vec<Record> {
         self.look("onlooker", |consumer| {

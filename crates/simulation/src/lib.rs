@@ -10,6 +10,7 @@ pub mod executor;
 pub mod rng;
 pub mod run;
 pub mod scenario;
+pub mod sources;
 pub mod stage;
 pub mod store;
 pub mod stores;

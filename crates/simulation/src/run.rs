@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use redeliver_core::accept::{NewMessage, Source};
+use redeliver_core::accept::NewMessage;
 use redeliver_core::gate::Scope;
 use redeliver_core::operate::Action;
 use redeliver_core::{Content, Event, Lane, MessageId, Name, State};
@@ -353,10 +353,10 @@ impl Observer for Witness {
 }
 
 /// Somebody who does one thing.
-struct Client {
-    engine: Arc<Engine>,
-    world: SharedWorld,
-    rng: Rng,
+pub(crate) struct Client {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) world: SharedWorld,
+    pub(crate) rng: Rng,
     operators: bool,
 }
 
@@ -379,11 +379,12 @@ impl Drop for Calling {
 impl Client {
     async fn act_at(mut self, at_ms: u64) {
         self.engine.clock().sleep(std::time::Duration::from_millis(at_ms)).await;
-        match self.rng.between(0, if self.operators { 9 } else { 5 }) {
+        match self.rng.between(0, if self.operators { 11 } else { 7 }) {
             0..=2 => self.send().await,
             3 => self.send_with_key().await,
             4 | 5 => self.broker().await,
-            6 | 7 => self.click().await,
+            6 | 7 => self.feed().await,
+            8 | 9 => self.click().await,
             _ => self.pause_for_a_while().await,
         }
     }
@@ -464,37 +465,6 @@ impl Client {
         }
     }
 
-    /// A broker brings a message, and brings it again when its handler failed.
-    async fn broker(&mut self) {
-        let key = format!("broker-{}", self.rng.between(0, 2));
-        let redelivered = self.rng.chance(200);
-        let message = NewMessage {
-            key: Some(key.as_str().into()),
-            attempts: self.rng.between(1, 3) as u32,
-            max_attempts: Some(4),
-            source: Source::Broker { redelivered },
-            ..NewMessage::new("retry", Content::of_bytes("from a broker"))
-        };
-        let fence_at_its_end = |world: &SharedWorld| {
-            let world = look(world);
-            let message = world.mirror.get(world.keys.get(&key)?)?;
-            message.state.ended_at().map(|_| message.fence)
-        };
-        let before = fence_at_its_end(&self.world);
-        let answers = self.insist(message).await;
-        let Some(answer) = answers.first() else { return };
-        let after = fence_at_its_end(&self.world);
-        if let (Accepted::Duplicate(id), Some(_), false) = (answer, before, redelivered)
-            && before == after
-        {
-            look(&self.world).violate(|| format!("{id} came back by its source and was dropped"));
-        }
-        if let Some(id) = id_of(answer) {
-            look(&self.world).keys.insert(key, id);
-        }
-        self.acked(answer);
-    }
-
     /// An operator does something to a message.
     async fn click(&mut self) {
         let ids: Vec<MessageId> = {
@@ -532,7 +502,7 @@ impl Client {
         let _ = self.engine.resume(scope, name, &actor).await;
     }
 
-    async fn insist(&mut self, message: NewMessage) -> Vec<Accepted> {
+    pub(crate) async fn insist(&mut self, message: NewMessage) -> Vec<Accepted> {
         for _ in 0..40 {
             if let Ok(answers) = self.engine.accept(vec![message.clone()]).await {
                 return answers;
@@ -542,14 +512,14 @@ impl Client {
         Vec::new()
     }
 
-    fn acked(&self, answer: &Accepted) {
+    pub(crate) fn acked(&self, answer: &Accepted) {
         let mut world = look(&self.world);
         world.figures.accepted += u64::from(matches!(answer, Accepted::New(_)));
         world.acked.extend(id_of(answer));
     }
 }
 
-fn id_of(answer: &Accepted) -> Option<MessageId> {
+pub(crate) fn id_of(answer: &Accepted) -> Option<MessageId> {
     match answer {
         Accepted::New(id) | Accepted::Duplicate(id) | Accepted::Reentered(id) | Accepted::Conflict(id) => {
             Some(id.clone())

@@ -15,6 +15,7 @@ use redeliver_core::{
 };
 
 use crate::rng::Rng;
+use crate::sources::Sources;
 
 /// Shared by everything in a run.
 pub type SharedWorld = Arc<Mutex<World>>;
@@ -54,6 +55,8 @@ pub struct World {
     pub acked: HashSet<MessageId>,
     /// Which message a key has.
     pub keys: HashMap<String, MessageId>,
+    /// Inputs of intakes, and what became of them.
+    pub sources: Sources,
     /// Processes that were killed or told to stop: what they did last may remain untold.
     pub excused: HashSet<usize>,
     /// Processes that a message has taken down.
@@ -143,6 +146,7 @@ impl World {
             calling: 0,
             acked: HashSet::new(),
             keys: HashMap::new(),
+            sources: Sources::default(),
             excused: HashSet::new(),
             poisoned: Vec::new(),
             calm: false,
@@ -167,6 +171,7 @@ impl World {
 
     /// A new message was kept, or one that was gone is back.
     pub fn inserted(&mut self, row: &NewRow) {
+        self.sources.inserted(row);
         if row.revives {
             self.gone.remove(&row.message.id);
             self.mirror.insert(row.message.id.clone(), row.message.clone());
@@ -254,6 +259,9 @@ impl World {
         }
         if let Some(wrong) = self.wrong_with(&before, change, now) {
             self.violate(|| format!("{wrong} ({id}, {:?} -> {:?})", before.state, change.message.state));
+        }
+        if let Some(wrong) = self.sources.applied(&before, change) {
+            self.violate(|| format!("{wrong}: {id}"));
         }
         let tale = self.tales.entry(id.clone()).or_default();
         match change.attempt.as_ref().map(|record| record.verdict) {

@@ -26,15 +26,20 @@ fn rig() -> Rig {
 }
 
 fn rig_within(limits: KafkaIntakeConfig) -> Rig {
+    rig_named("source", limits)
+}
+
+fn rig_named(name: &'static str, limits: KafkaIntakeConfig) -> Rig {
     let cluster = KafkaCluster::start();
     cluster.make_topic(SOURCE, 2);
-    Rig { intake: intake_within(&cluster, limits), cluster, put: AtomicI64::new(0) }
+    Rig { intake: intake_within(name, &cluster, limits), cluster, put: AtomicI64::new(0) }
 }
 
 impl Rig {
     fn put_bytes(&self, bytes: &[u8]) {
-        self.cluster.put(SOURCE, None, bytes);
-        self.put.fetch_add(1, Ordering::Relaxed);
+        // Every source gives its n-th record the same place and the same time.
+        let n = self.put.fetch_add(1, Ordering::Relaxed);
+        self.cluster.put_at(SOURCE, i32::from(n % 2 == 1), 1_700_000_000_000 + n, bytes);
     }
 }
 
@@ -60,6 +65,10 @@ impl IntakeRig for Rig {
     /// What nobody can read is brought to the sink, to be kept as dead.
     async fn set_aside(&self) -> Vec<Bytes> {
         Vec::new()
+    }
+
+    async fn twin(&self) -> Box<dyn IntakeRig> {
+        Box::new(rig_named("twin", KafkaIntakeConfig::default()))
     }
 }
 

@@ -24,6 +24,8 @@ use amqp_peer::Peer;
 struct Rig {
     intake: RabbitmqIntake,
     peer: Peer,
+    /// Where its messages go back to.
+    original_queue: &'static str,
     put: AtomicU32,
 }
 
@@ -36,6 +38,10 @@ async fn rig_with(broker: BrokerConfig) -> Rig {
 }
 
 async fn rig_of(config: RabbitmqIntakeConfig) -> Rig {
+    rig_named("source", "orders", config).await
+}
+
+async fn rig_named(name: &'static str, original_queue: &'static str, config: RabbitmqIntakeConfig) -> Rig {
     let peer = Peer::start().await;
     let broker = BrokerConfig { broker: Broker::parse(&peer.url()).ok(), ..config.broker };
     let config = RabbitmqIntakeConfig {
@@ -45,8 +51,8 @@ async fn rig_of(config: RabbitmqIntakeConfig) -> Rig {
         rejects: "unreadable".into(),
         ..config
     };
-    let intake = RabbitmqIntake::new("source", config, WallClock::new(Timestamp::default())).unwrap();
-    Rig { intake, peer, put: AtomicU32::new(0) }
+    let intake = RabbitmqIntake::new(name, config, WallClock::new(Timestamp::default())).unwrap();
+    Rig { intake, peer, original_queue, put: AtomicU32::new(0) }
 }
 
 #[async_trait]
@@ -59,7 +65,7 @@ impl IntakeRig for Rig {
         let message = RetryMessage {
             message_id: format!("m-{}", self.put.fetch_add(1, Ordering::Relaxed)),
             original_payload: bytes,
-            original_queue: "orders".to_owned(),
+            original_queue: self.original_queue.to_owned(),
             ..RetryMessage::default()
         };
         self.peer.put(message.encode_to_vec().into());
@@ -76,6 +82,10 @@ impl IntakeRig for Rig {
     /// What nobody can read is brought to the sink, to be kept as dead.
     async fn set_aside(&self) -> Vec<Bytes> {
         Vec::new()
+    }
+
+    async fn twin(&self) -> Box<dyn IntakeRig> {
+        Box::new(rig_named("twin", "emails", RabbitmqIntakeConfig::default()).await)
     }
 }
 

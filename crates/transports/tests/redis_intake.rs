@@ -32,13 +32,28 @@ struct Rig {
     intake: RedisIntake,
     server: &'static RedisServer,
     stream: String,
+    /// The server of the twin, which has a stream of the same name.
+    other: Option<RedisServer>,
+    put: AtomicU32,
 }
 
 fn rig() -> Rig {
     let server = RedisServer::shared();
     let stream = format!("source-{}", RIGS.fetch_add(1, Ordering::Relaxed));
     let intake = intake(server, &stream, "ann", Duration::from_secs(60));
-    Rig { intake, server, stream }
+    Rig { intake, server, stream, other: None, put: AtomicU32::new(0) }
+}
+
+impl Rig {
+    fn server(&self) -> &RedisServer {
+        self.other.as_ref().unwrap_or(self.server)
+    }
+
+    /// Every source gives its n-th entry the same id.
+    fn add(&self, text: &str) {
+        let id = format!("{}-0", 1 + self.put.fetch_add(1, Ordering::Relaxed));
+        self.server().say(&["XADD", &self.stream, &id, "message", text]);
+    }
 }
 
 /// Anything that begins with `!` is no message.
@@ -64,6 +79,16 @@ fn intake(server: &RedisServer, stream: &str, consumer: &str, claim_after: Durat
 }
 
 fn intake_from(url: &str, stream: &str, consumer: &str, claim_after: Duration) -> RedisIntake {
+    intake_named("source", url, stream, consumer, claim_after)
+}
+
+fn intake_named(
+    name: &'static str,
+    url: &str,
+    stream: &str,
+    consumer: &str,
+    claim_after: Duration,
+) -> RedisIntake {
     let clock = WallClock::new(Timestamp::default());
     let config = RedisIntakeConfig {
         server: server_config(url),
@@ -71,7 +96,7 @@ fn intake_from(url: &str, stream: &str, consumer: &str, claim_after: Duration) -
         claim_after,
         ..RedisIntakeConfig::default()
     };
-    RedisIntake::new("source", &config, consumer, bring(clock.clone()), clock).unwrap()
+    RedisIntake::new(name, &config, consumer, bring(clock.clone()), clock).unwrap()
 }
 
 /// How many entries of a stream nobody has acknowledged.
@@ -104,21 +129,27 @@ impl IntakeRig for Rig {
     }
 
     async fn put(&self, bytes: Bytes) {
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
-        self.server.say(&["XADD", &self.stream, "*", "message", &text]);
+        self.add(std::str::from_utf8(&bytes).unwrap());
     }
 
     async fn put_poison(&self) {
-        self.server.say(&["XADD", &self.stream, "*", "message", "!garbage"]);
+        self.add("!garbage");
     }
 
     async fn unacknowledged(&self) -> usize {
-        unacknowledged(self.server, &self.stream)
+        unacknowledged(self.server(), &self.stream)
     }
 
     /// What nobody can read is brought to the sink, to be kept as dead.
     async fn set_aside(&self) -> Vec<Bytes> {
         Vec::new()
+    }
+
+    async fn twin(&self) -> Box<dyn IntakeRig> {
+        let server = tokio::task::block_in_place(RedisServer::start);
+        let intake = intake_named("twin", &server.url(), &self.stream, "ann", Duration::from_secs(60));
+        let (stream, put) = (self.stream.clone(), AtomicU32::new(0));
+        Box::new(Self { intake, server: self.server, stream, other: Some(server), put })
     }
 }
 

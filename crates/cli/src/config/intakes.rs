@@ -9,8 +9,8 @@ use redeliver_transports::rabbitmq::RabbitmqIntakeConfig;
 #[cfg(feature = "redis")]
 use redeliver_transports::redis::RedisIntakeConfig;
 
-use super::problem::did_you_mean;
-use super::reader::Reader;
+use super::problem::{Findings, did_you_mean};
+use super::reader::{Located, Reader};
 use super::routes::RouteConfig;
 use super::source::Node;
 use super::transports::{broker, flag, short};
@@ -26,6 +26,47 @@ pub enum IntakeConfig {
     /// `kind = "redis"`: takes what comes to a stream.
     #[cfg(feature = "redis")]
     Redis(Box<RedisIntakeConfig>),
+}
+
+impl IntakeConfig {
+    /// The source that this intake and another both read, if it is the same.
+    fn shared_source(&self, other: &Self) -> Option<String> {
+        match (self, other) {
+            #[cfg(feature = "kafka")]
+            (Self::Kafka(one), Self::Kafka(two)) => {
+                let (ours, theirs) = (one.cluster.brokers.as_ref()?, two.cluster.brokers.as_ref()?);
+                let is_same = one.topic == two.topic && ours.shares_broker_with(theirs);
+                is_same.then(|| format!("the topic {} of {}", one.topic, ours.name()))
+            }
+            (Self::Rabbitmq(one), Self::Rabbitmq(two)) => {
+                let (ours, theirs) = (one.broker.broker.as_ref()?, two.broker.broker.as_ref()?);
+                let is_same = one.queue == two.queue && ours.name() == theirs.name();
+                is_same.then(|| format!("the queue {} of {}", one.queue, ours.name()))
+            }
+            #[cfg(feature = "redis")]
+            (Self::Redis(one), Self::Redis(two)) => {
+                let (ours, theirs) = (one.server.servers.as_ref()?, two.server.servers.as_ref()?);
+                let is_same = one.stream == two.stream && ours.shares_database_with(theirs);
+                is_same.then(|| format!("the stream {} of {}", one.stream, ours.name()))
+            }
+            #[cfg(any(feature = "kafka", feature = "redis"))]
+            _ => None,
+        }
+    }
+}
+
+/// Reports intakes that read the same source: an input that both read would be two messages.
+pub(super) fn check_sources(intakes: &BTreeMap<Name, Located<IntakeConfig>>, findings: &Findings) {
+    for (n, (name, intake)) in intakes.iter().enumerate() {
+        for (earlier, other) in intakes.iter().take(n) {
+            if let Some(source) = other.value.shared_source(&intake.value) {
+                let wrong = format!(
+                    "intakes \"{earlier}\" and \"{name}\" both read {source}: a source has one intake, so remove one"
+                );
+                findings.error(&intake.place, wrong);
+            }
+        }
+    }
 }
 
 /// Reads the settings of one kind.
@@ -84,9 +125,39 @@ pub(super) fn in_hand_bytes(node: &Node) -> Result<usize, String> {
 
 pub(super) fn known_route(node: &Node, routes: &BTreeMap<Name, RouteConfig>) -> Result<Name, String> {
     let text = node.text()?;
-    if routes.contains_key(text.as_str()) {
-        return Ok(text.into());
+    match routes.get(text.as_str()) {
+        Some(known) if known.route.table.is_some() => {
+            return Err(format!("names route \"{text}\", whose messages are rows of a table: name another"));
+        }
+        Some(_) => return Ok(text.into()),
+        None => {}
     }
     let hint = did_you_mean(&text, routes.keys().map(|name| &**name)).unwrap_or_default();
     Err(format!("names no route \"{text}\" {hint}").trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Sources, load};
+
+    const TEXT: &str = "[transports.script]\nkind = 'scripted'\n[policies.p]\nbackoff = ['1s']\nmax_attempts = 2\n\
+                        [routes.r]\ntransport = 'script'\npolicy = 'p'\n";
+
+    #[test]
+    fn two_intakes_on_one_queue_are_refused_and_both_are_named() {
+        let intake = |name: &str, url: &str| {
+            format!(
+                "[intakes.{name}]\nkind = 'rabbitmq'\nurl = '{url}'\nqueue = 'q'\nroute = 'r'\nrejects = 'r'\n"
+            )
+        };
+        let both = |one: &str, two: &str| {
+            let file = Some(("f".into(), format!("{TEXT}{}{}", intake("east", one), intake("west", two))));
+            load(&Sources { file, ..Sources::default() }).map_err(|wrong| wrong.to_string())
+        };
+        let wrong = both("amqp://h", "amqp://ada:secret@h:5672/%2F").unwrap_err();
+        assert!(wrong.contains("intakes \"east\" and \"west\" both read the queue q of h:5672:"), "{wrong}");
+        assert!(!wrong.contains("secret"), "{wrong}");
+        assert!(both("amqp://h", "amqp://h/other").is_ok());
+        assert!(both("amqp://h", "amqp://elsewhere").is_ok());
+    }
 }

@@ -128,4 +128,19 @@ mod tests {
             assert!(!wrong.contains("secret"), "{wrong}");
         }
     }
+
+    #[test]
+    fn two_intakes_on_one_topic_are_refused_and_both_are_named() {
+        let with = |brokers: &str, topic: &str| {
+            let second = format!(
+                "[intakes.second]\nkind = 'kafka'\nbrokers = '{brokers}'\ntopic = '{topic}'\nrejects = 'r'\n"
+            );
+            let first = TEXT.replace("topic = 'failed'", "topic = 'failed'\nbrokers = 'k1,k2'");
+            loaded(&format!("{first}{second}"), &[])
+        };
+        let wrong = with("K2:9092,k3", "failed").unwrap_err();
+        assert!(wrong.contains("\\\"kafka\\\" and \\\"second\\\" both read the topic failed of"), "{wrong}");
+        assert!(with("k3", "failed").is_ok());
+        assert!(with("k1", "reports").is_ok());
+    }
 }

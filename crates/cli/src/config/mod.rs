@@ -131,7 +131,9 @@ fn read(reader: &Reader<'_>) -> Config {
     let tables = reader.named("tables", |_, reader| tables::read(reader));
     let parts = routes::Parts { transports: &transports, policies: &policies, tables: &tables };
     let routes = routes::read(reader, &parts);
-    let intakes = values(reader.named("intakes", |_, reader| intakes::read(reader, &routes)));
+    let intakes = reader.named("intakes", |_, reader| intakes::read(reader, &routes));
+    intakes::check_sources(&intakes, reader.findings());
+    let intakes = values(intakes);
     // What a slip of the pen has left unused isn't worth a warning of its own.
     if !routes.is_empty() && !reader.findings().has_errors() {
         warn_of_unused(&transports, &policies, &tables, &routes, reader.findings());

@@ -115,4 +115,34 @@ mod tests {
             assert!(intake(lines).is_err(), "{lines}");
         }
     }
+
+    #[test]
+    fn two_intakes_on_one_stream_are_refused_and_both_are_named() {
+        let intake = |name: &str, url: &str, more: &str| {
+            format!("[intakes.{name}]\nkind = 'redis'\nurl = '{url}'\nrejects = 'r'\nstream = 's'\n{more}\n")
+        };
+        let both = |one: &str, two: &str, more: &str| {
+            loaded(&format!("{TEXT}{}{}", intake("east", one, ""), intake("west", two, more)), &[])
+        };
+        for (one, two) in [
+            ("redis://h", "redis://:pw@H:6379/0"),
+            ("redis-cluster://a,b", "redis-cluster://b,c"),
+            ("redis-sentinel://a/m/1", "redis-sentinel://a,b/m/1"),
+        ] {
+            let wrong = both(one, two, "group = 'other'").unwrap_err();
+            assert!(wrong.contains("\\\"east\\\" and \\\"west\\\" both read the stream s of"), "{wrong}");
+            assert!(!wrong.contains("pw"), "{wrong}");
+        }
+        for (one, two) in [
+            ("redis://h", "redis://other"),
+            ("redis://h/0", "redis://h/1"),
+            ("redis://h", "redis://h:7000"),
+            ("redis-sentinel://a/m", "redis-sentinel://a/n"),
+        ] {
+            assert!(both(one, two, "").is_ok(), "{one} {two}");
+        }
+        // Without a server nothing is read.
+        assert!(both("", "", "").is_ok());
+        assert!(both("redis://h", "redis://h", "").is_err());
+    }
 }

@@ -194,7 +194,7 @@ pub async fn what_a_stop_leaves_behind_comes_with_the_next_run(rig: &dyn IntakeR
 }
 
 /// Runs the intake beside a story, and stops it when the story is told.
-async fn fed(rig: &dyn IntakeRig, sink: &ScriptedSink, story: impl Future<Output = ()>) {
+pub(super) async fn fed(rig: &dyn IntakeRig, sink: &ScriptedSink, story: impl Future<Output = ()>) {
     let (stopper, stop) = stop_pair();
     let told = async {
         let in_time = tokio::time::timeout(SOON, story).await;
@@ -214,7 +214,7 @@ async fn fed(rig: &dyn IntakeRig, sink: &ScriptedSink, story: impl Future<Output
 }
 
 /// Ends when the source has nothing left to answer for.
-async fn all_acknowledged(rig: &dyn IntakeRig) {
+pub(super) async fn all_acknowledged(rig: &dyn IntakeRig) {
     while rig.unacknowledged().await > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

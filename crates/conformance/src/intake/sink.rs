@@ -1,6 +1,6 @@
 //! A sink that answers as a story needs it to, and remembers what it was brought.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -37,6 +37,8 @@ pub enum Answers {
 pub struct ScriptedSink {
     answers: watch::Sender<Answers>,
     brought: Mutex<Vec<Bytes>>,
+    /// The keys of all that was brought, and whether to be kept as dead.
+    keys: Mutex<Vec<(bool, Arc<str>)>>,
     taken: Mutex<Vec<Bytes>>,
     set_aside: Mutex<Vec<Bytes>>,
     reports: Mutex<Vec<Report>>,
@@ -49,6 +51,7 @@ impl ScriptedSink {
         Self {
             answers: watch::Sender::new(answers),
             brought: Mutex::default(),
+            keys: Mutex::default(),
             taken: Mutex::default(),
             set_aside: Mutex::default(),
             reports: Mutex::default(),
@@ -64,6 +67,21 @@ impl ScriptedSink {
     /// Everything that was brought, answered for or not, repeats included.
     pub fn brought(&self) -> Vec<Bytes> {
         lock(&self.brought).clone()
+    }
+
+    /// The keys of everything that was brought as a message, answered for or not, repeats included.
+    pub fn keys(&self) -> Vec<Arc<str>> {
+        self.keys_of(false)
+    }
+
+    /// The keys of everything that was brought to be kept as dead.
+    pub fn refused_keys(&self) -> Vec<Arc<str>> {
+        self.keys_of(true)
+    }
+
+    fn keys_of(&self, refused: bool) -> Vec<Arc<str>> {
+        let keys = lock(&self.keys);
+        keys.iter().filter(|(is_refused, _)| *is_refused == refused).map(|(_, key)| key.clone()).collect()
     }
 
     /// Everything that was answered for.
@@ -97,6 +115,8 @@ impl ScriptedSink {
 #[async_trait]
 impl Sink for ScriptedSink {
     async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
+        let keyed = |new: &NewMessage| Some((new.is_refused, new.key.clone()?));
+        lock(&self.keys).extend(batch.iter().filter_map(keyed));
         let batch: Vec<(bool, Bytes)> =
             batch.into_iter().map(|new| (new.is_refused, new.content.bytes)).collect();
         let good = || batch.iter().filter(|(is_refused, _)| !is_refused).map(|(_, bytes)| bytes.clone());

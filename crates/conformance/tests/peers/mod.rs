@@ -29,6 +29,8 @@ pub enum Fault {
     EndsOnPoison,
     ReversesAnswers,
     NeverStops,
+    ForgetsItsSource,
+    RefusesUnderTheSameKey,
 }
 
 /// A transport whose peer is a list.
@@ -108,6 +110,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 /// An intake whose source is a list.
 pub struct MemoryIntake {
+    name: &'static str,
     fault: Option<Fault>,
     source: Arc<Mutex<Source>>,
 }
@@ -120,7 +123,7 @@ struct Source {
 
 impl MemoryIntake {
     pub fn new(fault: Option<Fault>) -> Self {
-        Self { fault, source: Arc::default() }
+        Self { name: "memory", fault, source: Arc::default() }
     }
 
     fn source(&self) -> MutexGuard<'_, Source> {
@@ -142,8 +145,8 @@ impl MemoryIntake {
         if self.fault == Some(Fault::AcksEarly) {
             self.source().forget(&good);
         }
-        let answered = match sink.accept(good.iter().map(new).collect()).await {
-            Err(StoreError::Unfit(_)) => one_by_one(sink, &good).await,
+        let answered = match sink.accept(good.iter().map(|bytes| self.message(bytes)).collect()).await {
+            Err(StoreError::Unfit(_)) => self.one_by_one(sink, &good).await,
             answered => answered,
         };
         let Ok(mut answers) = answered else {
@@ -155,26 +158,38 @@ impl MemoryIntake {
         self.source().forget(&good);
         let is_unwanted = |answer: &Accepted| matches!(answer, Accepted::NoRoute | Accepted::Conflict(_));
         let unwanted = good.into_iter().zip(answers).filter(|(_, answer)| is_unwanted(answer));
-        self.source().set_aside.extend(unwanted.map(|(bytes, _)| bytes));
+        let unwanted: Vec<Bytes> = unwanted.map(|(bytes, _)| bytes).collect();
+        if self.fault == Some(Fault::RefusesUnderTheSameKey) {
+            let refused = |bytes| NewMessage { is_refused: true, ..self.message(bytes) };
+            let _ = sink.accept(unwanted.iter().map(refused).collect()).await;
+        } else {
+            self.source().set_aside.extend(unwanted);
+        }
         Ok(true)
     }
-}
 
-fn new(bytes: &Bytes) -> NewMessage {
-    NewMessage::new("mail", Content::of_bytes(bytes.clone()))
-}
-
-/// Finds out which of a batch the store can't take: that one has no way to go.
-async fn one_by_one(sink: &dyn Sink, good: &[Bytes]) -> Result<Vec<Accepted>, StoreError> {
-    let mut answers = Vec::new();
-    for bytes in good {
-        match sink.accept(vec![new(bytes)]).await {
-            Ok(answer) => answers.extend(answer),
-            Err(StoreError::Unfit(_)) => answers.push(Accepted::NoRoute),
-            Err(error) => return Err(error),
-        }
+    /// Its inputs differ, so that their words are their places.
+    fn message(&self, bytes: &Bytes) -> NewMessage {
+        let place = String::from_utf8_lossy(bytes);
+        let key = match self.fault {
+            Some(Fault::ForgetsItsSource) => place.into_owned(),
+            _ => format!("{}/{place}", self.name),
+        };
+        NewMessage { key: Some(key.into()), ..NewMessage::new("mail", Content::of_bytes(bytes.clone())) }
     }
-    Ok(answers)
+
+    /// Finds out which of a batch the store can't take: that one has no way to go.
+    async fn one_by_one(&self, sink: &dyn Sink, good: &[Bytes]) -> Result<Vec<Accepted>, StoreError> {
+        let mut answers = Vec::new();
+        for bytes in good {
+            match sink.accept(vec![self.message(bytes)]).await {
+                Ok(answer) => answers.extend(answer),
+                Err(StoreError::Unfit(_)) => answers.push(Accepted::NoRoute),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(answers)
+    }
 }
 
 impl Source {
@@ -228,5 +243,9 @@ impl IntakeRig for MemoryIntake {
 
     async fn set_aside(&self) -> Vec<Bytes> {
         self.source().set_aside.clone()
+    }
+
+    async fn twin(&self) -> Box<dyn IntakeRig> {
+        Box::new(Self { name: "twin", ..Self::new(self.fault) })
     }
 }

@@ -16,7 +16,7 @@ fn known(message: Message) -> Known {
 }
 
 fn again(message: Message, attempts: u32, redelivered: bool) -> Repeat {
-    repeat(&known(message), row(attempts), Source::Broker { redelivered }, &route(), at(1_000))
+    repeat(&known(message), None, row(attempts), Source::Broker { redelivered }, &route(), at(1_000))
 }
 
 fn delivered(attempts_before: u32, attempts: u32) -> Message {
@@ -45,7 +45,7 @@ fn input_that_nobody_can_read_is_kept_once_however_often_it_is_brought() {
     assert!(matches!(first.state, State::Dead { reason: DeadReason::Refused, .. }));
     let brought = |redelivered| {
         let source = Source::Broker { redelivered };
-        repeat(&known(first.clone()), refused(redelivered), source, &route(), at(2_000))
+        repeat(&known(first.clone()), None, refused(redelivered), source, &route(), at(2_000))
     };
     assert!(matches!(brought(true), Repeat::Duplicate));
     let Repeat::Reenters(again) = brought(false) else { panic!("somebody said it again") };
@@ -105,10 +105,10 @@ fn the_try_before_the_callers_eyes_is_none_of_the_workers() {
 #[test]
 fn a_caller_who_repeats_itself_gets_the_first_message_and_one_who_changes_its_mind_a_conflict() {
     let first = known(claimed());
-    assert_eq!(repeat(&first, row(0), Source::Caller, &route(), at(0)), Repeat::Duplicate);
+    assert_eq!(repeat(&first, None, row(0), Source::Caller, &route(), at(0)), Repeat::Duplicate);
     let other = NewMessage { content: Content::of_bytes("y"), ..new(0) };
     let other = admit(other, &route(), MessageId::own(2), None, at(0));
-    assert_eq!(repeat(&first, other, Source::Caller, &route(), at(0)), Repeat::Conflict);
+    assert_eq!(repeat(&first, None, other, Source::Caller, &route(), at(0)), Repeat::Conflict);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn gone(hash: Option<ContentHash>) -> Known {
 #[test]
 fn a_redelivery_of_what_is_gone_is_a_duplicate_only_if_it_says_the_same() {
     let redelivered =
-        |hash| repeat(&gone(hash), row(1), Source::Broker { redelivered: true }, &route(), at(1_000));
+        |hash| repeat(&gone(hash), None, row(1), Source::Broker { redelivered: true }, &route(), at(1_000));
     assert_eq!(redelivered(row(1).hash), Repeat::Duplicate);
     let other = Content::of_bytes("another").hash(&"other".into());
     assert!(matches!(redelivered(Some(other)), Repeat::Revives(_)), "it may be another message's key");
@@ -176,11 +176,91 @@ fn a_redelivery_of_what_is_gone_is_a_duplicate_only_if_it_says_the_same() {
 
 #[test]
 fn a_message_whose_row_is_gone_comes_back_under_its_id() {
-    let again = repeat(&gone(None), row(2), Source::Broker { redelivered: false }, &route(), at(1_000));
+    let again = repeat(&gone(None), None, row(2), Source::Broker { redelivered: false }, &route(), at(1_000));
     let Repeat::Revives(row) = again else { panic!("{again:?}") };
     assert_eq!(
         (row.message.id.clone(), row.message.generation, row.message.attempts),
         (MessageId::own(1), 4, 2)
     );
     assert!(row.message.fence > 20 && row.revives);
+}
+
+/// What a broker brings under a known key with these bytes, while the known message has the content `current`.
+fn brought(message: Message, bytes: &'static str, attempts: u32, current: Option<&str>) -> Repeat {
+    let current = current.map(|bytes| Content::of_bytes(bytes.to_owned()));
+    let new = NewMessage { content: Content::of_bytes(bytes), ..new(attempts) };
+    let row = admit(new, &route(), MessageId::own(2), None, at(1_000));
+    let source = Source::Broker { redelivered: false };
+    repeat(&known(message), current.as_ref(), row, source, &route(), at(1_000))
+}
+
+fn waiting() -> Message {
+    Message { attempts: 2, attempts_before: 2, ..message(State::Waiting { parked_for: None }) }
+}
+
+#[test]
+fn another_content_under_the_key_of_a_message_under_way_is_a_conflict() {
+    for attempts in [1, 2, 3] {
+        assert_eq!(brought(waiting(), "y", attempts, None), Repeat::DependsOnContent);
+        assert_eq!(brought(waiting(), "y", attempts, Some("x")), Repeat::Conflict);
+    }
+    assert_eq!(brought(waiting(), "x", 2, None), Repeat::Duplicate, "the first content says enough");
+}
+
+#[test]
+fn what_a_message_says_now_counts_and_not_what_it_said_first() {
+    let back = Message { generation: 1, ..waiting() };
+    assert_eq!(brought(back.clone(), "x", 2, None), Repeat::DependsOnContent);
+    assert_eq!(brought(back.clone(), "x", 2, Some("y")), Repeat::Conflict);
+    assert_eq!(brought(back.clone(), "y", 2, Some("y")), Repeat::Duplicate);
+    assert!(matches!(brought(back, "y", 3, Some("y")), Repeat::Reenters(_)));
+}
+
+#[test]
+fn headers_that_a_source_adds_with_each_try_make_no_other_message() {
+    let mut content = Content::of_bytes("x");
+    content.headers.push(("x-retry-count".to_owned(), "1".into()));
+    let bring = |attempts| {
+        let new = NewMessage { content: content.clone(), ..new(attempts) };
+        let row = admit(new, &route(), MessageId::own(2), None, at(1_000));
+        let source = Source::Broker { redelivered: false };
+        repeat(&known(waiting()), Some(&Content::of_bytes("x")), row, source, &route(), at(1_000))
+    };
+    assert_eq!(bring(2), Repeat::Duplicate);
+    assert!(matches!(bring(3), Repeat::Reenters(_)));
+}
+
+#[test]
+fn a_redelivery_of_another_message_after_the_end_of_the_first_is_not_lost() {
+    let new = NewMessage { content: Content::of_bytes("y"), ..new(1) };
+    let row = admit(new, &route(), MessageId::own(2), None, at(1_000));
+    let source = Source::Broker { redelivered: true };
+    let again = |current: Option<&str>| {
+        let current = current.map(|bytes| Content::of_bytes(bytes.to_owned()));
+        repeat(&known(delivered(1, 2)), current.as_ref(), row.clone(), source, &route(), at(1_000))
+    };
+    assert_eq!(again(None), Repeat::DependsOnContent);
+    assert!(matches!(again(Some("x")), Repeat::Reenters(_)));
+    assert_eq!(again(Some("y")), Repeat::Duplicate, "it was corrected to say the same");
+}
+
+#[test]
+fn what_is_known_by_its_key_alone_is_nobodys_duplicate() {
+    let known = Known { id: MessageId::own(1), hash: None, message: None, ended: None };
+    let source = Source::Broker { redelivered: true };
+    assert_eq!(repeat(&known, None, row(1), source, &route(), at(1_000)), Repeat::Conflict);
+}
+
+#[test]
+fn refused_input_is_kept_even_if_its_key_is_anothers() {
+    for source in [Source::Caller, Source::Broker { redelivered: true }] {
+        let new = NewMessage { content: Content::of_bytes("y"), is_refused: true, source, ..new(0) };
+        let row = admit(new, &route(), MessageId::own(2), None, at(1_000));
+        let theirs = known(Message { route: "other".into(), ..waiting() });
+        let Repeat::Apart(apart) = repeat(&theirs, None, row, source, &route(), at(1_000)) else {
+            panic!("it is kept")
+        };
+        assert_eq!((&apart.message.key, apart.hash, &apart.message.id), (&None, None, &MessageId::own(2)));
+        assert!(apart.spawn.is_some());
+    }
 }

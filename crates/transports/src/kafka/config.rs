@@ -189,6 +189,11 @@ impl Brokers {
     pub fn name(&self) -> &str {
         &self.0
     }
+
+    /// Whether both name the same broker, and so the same cluster.
+    pub fn shares_broker_with(&self, other: &Self) -> bool {
+        self.0.split(',').any(|ours| other.0.split(',').any(|theirs| ours.eq_ignore_ascii_case(theirs)))
+    }
 }
 
 fn broker(text: &str) -> Result<String, String> {

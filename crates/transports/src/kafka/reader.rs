@@ -16,6 +16,7 @@ use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Reb
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::Message;
 use rdkafka::{ClientContext, Offset, TopicPartitionList};
+use redeliver_core::identity;
 use redeliver_engine::bring::Input;
 use redeliver_engine::clock::Clock;
 use tokio::sync::mpsc::Sender;
@@ -189,7 +190,8 @@ impl Reader {
                 let said_at = message.timestamp().to_millis().unwrap_or_default();
                 let offset = message.offset();
                 // A topic that is made anew begins at 0 again, but not at the same time.
-                let place = format!("kafka:{}/{}@{offset}.{said_at}", slot.0, slot.1).into();
+                let place = format!("{}/{}@{offset}.{said_at}", slot.0, slot.1);
+                let place = identity::of_place("kafka", &self.name, &place);
                 let input = Input { bytes: Bytes::copy_from_slice(&bytes[..cut]), place };
                 Some(Came { input, mark: Mark { slot, offset, turn } })
             }

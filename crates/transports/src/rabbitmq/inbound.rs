@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered};
 use redeliver_core::accept::{NewMessage, Source};
-use redeliver_core::{Content, Failure, Name, Timestamp};
+use redeliver_core::{Content, Failure, Name, Timestamp, identity};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::intake::{Accepted, Intake, IntakeError, Sink};
 use redeliver_engine::parts::{Part, Parts};
@@ -296,7 +296,10 @@ impl RabbitmqIntake {
                     format!("there is no route {}", self.config.route)
                 }
                 (Brought::Taken(Accepted::Conflict(id)), _) => {
-                    format!("its message_id is the key of a message that goes another way, {id}")
+                    format!(
+                        "its original_queue and message_id are those of message {id}, which has other content or \
+                         goes another way"
+                    )
                 }
                 (Brought::Taken(_) | Brought::SetAside, _) => continue,
             };
@@ -413,10 +416,9 @@ impl RabbitmqIntake {
 
     /// Input as it is kept for people: once, if the broker brings it again.
     fn refused(&self, content: Content, why: String, redelivered: bool) -> NewMessage {
-        let digest = content.hash(&self.config.rejects).0;
-        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let origin = identity::of_place("rabbitmq", &self.name, &self.config.queue);
         NewMessage {
-            key: Some(format!("rejected:{}:{digest}", self.config.queue).into()),
+            key: Some(identity::of_refused(&origin, &content, &self.config.rejects)),
             error: Some(Failure::new(why).with_code("BAD_INPUT")),
             is_refused: true,
             source: Source::Broker { redelivered },

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use prost::Message as _;
 use redeliver_core::accept::{NewMessage, Source};
-use redeliver_core::{Content, Failure, Message, Name, Timestamp};
+use redeliver_core::{Content, Failure, Message, Name, Timestamp, identity};
 use serde_json::Value;
 
 use super::amqp::Delivery;
@@ -116,6 +116,7 @@ pub(super) fn to_new(
     let max_retries = if message.max_retries > 0 { retries(message.max_retries) } else { max_retries };
     // A time that no calendar has is as good as the last one that anybody will see.
     let due_at = Timestamp::from_ms(message.next_retry_at_ms).min(now.plus(DUE_WITHIN_MAX));
+    let key = identity::of_queue(&message.original_queue, &message.message_id);
     let mut content = Content {
         target: Some(message.original_queue.as_str().into()),
         content_type: properties.header(CONTENT_TYPE_HEADER).map(Into::into),
@@ -137,11 +138,11 @@ pub(super) fn to_new(
     content.attributes.extend([
         (QUEUE.to_owned(), message.original_queue),
         (MAX_RETRIES.to_owned(), max_retries.to_string()),
-        (MESSAGE_ID.to_owned(), message.message_id.clone()),
+        (MESSAGE_ID.to_owned(), message.message_id),
     ]);
     let error = (!message.error_reason.is_empty()).then(|| Failure::new(&message.error_reason));
     NewMessage {
-        key: Some(message.message_id.into()),
+        key: Some(key),
         due_at: (due_at > now).then_some(due_at),
         attempts: retries(message.retry_count) + 1,
         error,

@@ -175,6 +175,21 @@ impl Servers {
         Ok(Self { kind, hosts, tls, user, password: password.map(Secret::new), database })
     }
 
+    /// Whether both lead to the same database of the same server.
+    pub fn shares_database_with(&self, other: &Self) -> bool {
+        let is_same = |(ours, theirs): (&(String, u16), &(String, u16))| {
+            ours.1 == theirs.1 && ours.0.eq_ignore_ascii_case(&theirs.0)
+        };
+        let is_same_name = match (&self.kind, &other.kind) {
+            (Kind::Sentinel(ours), Kind::Sentinel(theirs)) => ours == theirs,
+            // Sentinels and servers never have the same address.
+            _ => true,
+        };
+        is_same_name
+            && self.database == other.database
+            && self.hosts.iter().any(|ours| other.hosts.iter().any(|theirs| is_same((ours, theirs))))
+    }
+
     /// The servers as people know them, without their login.
     pub fn name(&self) -> String {
         let hosts: Vec<String> = self.hosts.iter().map(|(host, port)| show_address(host, *port)).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use redeliver_core::Name;
+use redeliver_core::{Name, identity};
 use redeliver_engine::bring::{Bring, Input};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::hear::Hear;
@@ -94,6 +94,7 @@ impl RedisIntakeConfig {
 
 /// Takes what comes to one stream.
 pub struct RedisIntake {
+    name: Name,
     stream: String,
     reading: Reading,
     brings: Brings,
@@ -116,12 +117,18 @@ impl RedisIntake {
         bring: Bring,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, String> {
-        let reading = Reading::new(name, config.reading(consumer), clock)?;
+        let name = name.into();
+        let reading = Reading::new(Arc::clone(&name), config.reading(consumer), clock)?;
         let brings = match config.takes {
             Takes::Messages => Brings::Messages(bring),
             Takes::Reports => Brings::Reports(Hear::new(bring, config.workspace.clone())),
         };
-        Ok(Self { stream: config.stream.clone(), reading, brings })
+        Ok(Self { name, stream: config.stream.clone(), reading, brings })
+    }
+
+    /// Where the entry of this id stands, as no other entry of any intake does.
+    fn place(&self, id: &str) -> Arc<str> {
+        identity::of_place("redis", &self.name, &format!("{}@{id}", self.stream))
     }
 }
 
@@ -142,10 +149,7 @@ struct Bringing<'a> {
 #[async_trait]
 impl Taker for Bringing<'_> {
     async fn take(&self, entries: Vec<Entry>) {
-        let input = |entry: &Entry| Input {
-            bytes: document(entry),
-            place: format!("redis:{}@{}", self.intake.stream, entry.id).into(),
-        };
+        let input = |entry: &Entry| Input { bytes: document(entry), place: self.intake.place(&entry.id) };
         let inputs: Vec<Input> = entries.iter().map(input).collect();
         match &self.intake.brings {
             Brings::Messages(bring) => bring.bring(self.sink, &inputs).await,

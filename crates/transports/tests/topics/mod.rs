@@ -40,11 +40,11 @@ pub fn transport(config: KafkaConfig) -> KafkaTransport {
 
 /// An intake that makes a message of all bytes but those of poison.
 pub fn intake(cluster: &KafkaCluster) -> KafkaIntake {
-    intake_within(cluster, KafkaIntakeConfig::default())
+    intake_within("source", cluster, KafkaIntakeConfig::default())
 }
 
-/// The same within limits of the story's own.
-pub fn intake_within(cluster: &KafkaCluster, limits: KafkaIntakeConfig) -> KafkaIntake {
+/// The same under another name, within limits of the story's own.
+pub fn intake_within(name: &'static str, cluster: &KafkaCluster, limits: KafkaIntakeConfig) -> KafkaIntake {
     let clock: Arc<WallClock> = WallClock::new(Timestamp::default());
     let read = |bytes: &[u8]| match bytes == POISON {
         true => Err("it is poison".to_owned()),
@@ -58,13 +58,13 @@ pub fn intake_within(cluster: &KafkaCluster, limits: KafkaIntakeConfig) -> Kafka
         ..limits
     };
     let bring = Bring {
-        name: "source".into(),
+        name: name.into(),
         read: Arc::new(read),
         rejects: config.rejects.clone(),
         bytes_max: config.message_bytes_max,
         clock: clock.clone(),
     };
-    KafkaIntake::new("source", config, bring, clock).unwrap()
+    KafkaIntake::new(name, config, bring, clock).unwrap()
 }
 
 /// An intake of reports.
