@@ -21,7 +21,7 @@ mod settings;
 
 pub use allowance::Allowance;
 pub use days::{PlannedDay, planned_days};
-pub use definition::{Campaign, DELAY_DAYS_MAX, Prospect, STEPS_MAX, Step};
+pub use definition::{Campaign, DELAY_DAYS_MAX, FIELD_BYTES_MAX, Prospect, STEPS_MAX, Step};
 pub use ends::{Ends, EndsMoved};
 pub use follow::{Follows, follows};
 pub use forecast::{Forecast, StepForecast, forecast};

@@ -18,9 +18,10 @@ pub const STEPS_MAX: usize = 50;
 pub const DELAY_DAYS_MAX: u32 = 3_650;
 /// The longest template of a body.
 const BODY_BYTES_MAX: usize = 1 << 20;
-/// The most fields of a prospect besides its own, and the longest of them.
+/// The most fields of a prospect besides its own.
 const FIELDS_MAX: usize = 100;
-const FIELD_BYTES_MAX: usize = 4_096;
+/// The longest field of a prospect, with its name.
+pub const FIELD_BYTES_MAX: usize = 4_096;
 
 /// Steps for prospects, from one sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
