@@ -56,6 +56,7 @@ fn campaign(id: &str, state: CampaignState) -> CampaignRecord {
         prospects: 0,
         scheduled: 0,
         last_at: None,
+        paused_for: None,
         ends: Ends::default(),
         created_at: at(0),
     }
@@ -105,6 +106,8 @@ macro_rules! campaign_tests {
                 nothing_is_planned_for_a_campaign_that_does_not_run
                 a_mail_whose_key_is_known_is_left_out
                 of_many_who_plan_at_once_one_keeps_its_part
+                an_interrupted_planning_is_counted_until_a_part_is_kept
+                a_campaign_keeps_why_it_was_paused
                 messages_are_found_by_their_keys
                 how_mails_have_ended_is_counted_with_each_change
                 those_who_end_mails_at_once_count_each_of_them

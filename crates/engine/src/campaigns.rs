@@ -7,7 +7,7 @@ use redeliver_core::campaign::{
 };
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::quota::{CounterKey, Whose};
-use redeliver_core::{Message, MessageId, Name, Timestamp};
+use redeliver_core::{InstanceId, Message, MessageId, Name, Timestamp};
 
 use crate::store::StoreError;
 
@@ -69,6 +69,13 @@ pub trait Campaigns: Send + Sync + 'static {
 
     /// What has to be known before a mail to a prospect goes out; `None` if there is no such campaign or prospect.
     async fn dossier(&self, campaign: &str, prospect: &str) -> Result<Option<Dossier>, StoreError>;
+
+    /// Marks that an instance plans a campaign until a time, unless another one's mark still holds. Taking over a mark whose time
+    /// has passed counts as an interruption; a part that is kept, and a move of the campaign, forget them.
+    async fn begin_planning(&self, mark: PlanningMark) -> Result<Planning, StoreError>;
+
+    /// Takes the mark of this instance off a campaign: its planning ended in an orderly way.
+    async fn end_planning(&self, campaign: &str, planner: InstanceId) -> Result<(), StoreError>;
 
     /// Keeps a part of a plan with its mails, if nobody has planned anything in the workspace since it was read and the
     /// campaign runs. A mail whose key is known is left out.
@@ -148,6 +155,8 @@ pub struct CampaignRecord {
     pub scheduled: u64,
     /// When the last of them was to go out.
     pub last_at: Option<Timestamp>,
+    /// Why it was paused, if nobody did it by hand.
+    pub paused_for: Option<Name>,
     /// How many of them have ended without going out. Counted with each change of a message, in the same transaction.
     pub ends: Ends,
     /// Since when it is there.
@@ -180,6 +189,8 @@ pub struct CampaignChange {
     pub from: CampaignState,
     /// Where it is to stand.
     pub to: CampaignState,
+    /// Why it is paused, if nobody does it by hand.
+    pub paused_for: Option<Name>,
     /// Who did it.
     pub audit: Audit,
 }
@@ -208,6 +219,31 @@ pub struct Dossier {
     pub settings_version: u64,
     /// Whom it goes to.
     pub prospect: ProspectRecord,
+}
+
+/// Who plans a campaign, and for how long that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanningMark {
+    /// Which campaign.
+    pub campaign: Name,
+    /// Which instance.
+    pub planner: InstanceId,
+    /// The time.
+    pub now: Timestamp,
+    /// Until when nobody else begins, unless it is renewed.
+    pub until_at: Timestamp,
+}
+
+/// Whether planning can begin.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Planning {
+    /// It is marked. So many plannings in a row were interrupted without keeping a part.
+    Begun {
+        /// How many.
+        interruptions: u32,
+    },
+    /// Another instance's mark holds until this time, or the campaign is not there.
+    Taken,
 }
 
 /// A part of a plan.

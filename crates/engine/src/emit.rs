@@ -33,6 +33,11 @@ pub trait Observer: Send + Sync + 'static {
     /// Hears that a part of a campaign was planned.
     fn planned(&self, _part: &Planned<'_>) {}
 
+    /// Hears that a campaign was paused because it cannot be planned.
+    fn campaign_paused(&self, campaign: &str, reason: &str) {
+        tracing::error!(event = "campaign.paused", campaign, reason, "campaign paused: {reason}");
+    }
+
     /// Hears that the store failed while something was being done.
     fn store_failed(&self, doing: &'static str, error: &crate::store::StoreError) {
         tracing::error!(event = "store.failed", doing, error = %error, "the store failed: {doing}");

@@ -143,6 +143,10 @@ impl Teller {
         self.observer.planned(part);
     }
 
+    pub(crate) fn campaign_paused(&self, campaign: &str, reason: &str) {
+        self.observer.campaign_paused(campaign, reason);
+    }
+
     pub(crate) fn store_failed(&self, doing: &'static str, error: &StoreError) {
         self.observer.store_failed(doing, error);
     }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use redeliver_core::Failure;
 use redeliver_core::campaign::{CampaignState, MailOf};
 use redeliver_core::message::{Fate, RecipientVerdict};
+use redeliver_engine::campaigns::Planning;
 use serde::{Deserialize, Serialize};
 
 /// Something stored that can't be read back.
@@ -146,6 +147,11 @@ impl From<StoredFate> for Fate {
 pub(crate) fn campaign_state(text: &str) -> Result<CampaignState, Unreadable> {
     CampaignState::from_name(text)
         .ok_or_else(|| unreadable("campaign", format!("no state is called {text:?}")))
+}
+
+/// Reads how often planning was interrupted before it began.
+pub(crate) fn planning(interruptions: i64) -> Planning {
+    Planning::Begun { interruptions: u32::try_from(interruptions).unwrap_or(u32::MAX) }
 }
 
 /// Writes anything as JSON.

@@ -5,11 +5,11 @@ use redeliver_core::change::NewRow;
 use redeliver_core::content::ContentSource;
 use redeliver_core::operate::{Action, operate};
 use redeliver_core::settle::settle;
-use redeliver_core::{Change, Failure, Message, Outcome};
-use redeliver_engine::campaigns::{PartKept, PlanPart, Unfinished};
+use redeliver_core::{Change, Failure, InstanceId, Message, Outcome};
+use redeliver_engine::campaigns::{CampaignChange, PartKept, PlanPart, Planning, PlanningMark, Unfinished};
 use redeliver_engine::store::Applied;
 
-use super::{CampaignRig, add, campaign, prospect};
+use super::{CampaignRig, add, campaign, deed, prospect};
 use crate::make::{at, id, message, route, row};
 use crate::store::at_once;
 
@@ -103,6 +103,63 @@ pub async fn of_many_who_plan_at_once_one_keeps_its_part(rig: &dyn CampaignRig) 
         assert_eq!(kept.iter().filter(|kept| **kept == PartKept::Kept(1)).count(), 1, "{kept:?}");
     }
     assert_eq!(rig.campaigns().campaign("c-1").await.unwrap().unwrap().scheduled, 3);
+}
+
+fn mark(planner: u64, now: i64) -> PlanningMark {
+    PlanningMark {
+        campaign: "c-1".into(),
+        planner: InstanceId(planner),
+        now: at(now),
+        until_at: at(now + 10),
+    }
+}
+
+/// Taking over somebody's mark counts, ending in an orderly way and progress don't.
+pub async fn an_interrupted_planning_is_counted_until_a_part_is_kept(rig: &dyn CampaignRig) {
+    add(rig, campaign("c-1", CampaignState::Running)).await;
+    let begin = async |planner, now| rig.campaigns().begin_planning(mark(planner, now)).await.unwrap();
+    let begun = |interruptions| Planning::Begun { interruptions };
+    assert_eq!(begin(1, 0).await, begun(0));
+    assert_eq!(begin(1, 5).await, begun(0), "its own mark is renewed");
+    assert_eq!(begin(2, 14).await, Planning::Taken, "until then it holds");
+    assert_eq!(begin(2, 15).await, begun(1));
+    assert_eq!(begin(u64::MAX, 30).await, begun(2));
+    rig.campaigns().end_planning("c-1", InstanceId(2)).await.unwrap();
+    assert_eq!(begin(3, 35).await, Planning::Taken, "another one's end is not its end");
+    assert_eq!(begin(3, 40).await, begun(3));
+    assert_eq!(rig.campaigns().keep_part(part(0, 1, Vec::new())).await.unwrap(), PartKept::Kept(0));
+    assert_eq!(begin(3, 41).await, begun(0), "it makes progress");
+    assert_eq!(begin(4, 60).await, begun(1));
+    rig.campaigns().end_planning("c-1", InstanceId(4)).await.unwrap();
+    assert_eq!(begin(5, 61).await, begun(0), "it ended in an orderly way");
+    let nobody = PlanningMark { campaign: "nobody".into(), ..mark(1, 0) };
+    assert_eq!(rig.campaigns().begin_planning(nobody).await.unwrap(), Planning::Taken);
+}
+
+/// Until it is moved again, which forgets interruptions, too.
+pub async fn a_campaign_keeps_why_it_was_paused(rig: &dyn CampaignRig) {
+    add(rig, campaign("c-1", CampaignState::Running)).await;
+    let change = |from, to, paused_for: Option<&str>| CampaignChange {
+        id: "c-1".into(),
+        from,
+        to,
+        paused_for: paused_for.map(Into::into),
+        audit: deed("pause"),
+    };
+    let paused_for = async || {
+        rig.campaigns().campaign("c-1").await.unwrap().unwrap().paused_for.map(|why| why.to_string())
+    };
+    for (planner, now) in [(1, 0), (2, 100)] {
+        rig.campaigns().begin_planning(mark(planner, now)).await.unwrap();
+    }
+    let pause = change(CampaignState::Running, CampaignState::Paused, Some("it crashed"));
+    assert!(rig.campaigns().move_campaign(pause).await.unwrap());
+    assert_eq!(paused_for().await.as_deref(), Some("it crashed"));
+    let resume = change(CampaignState::Paused, CampaignState::Running, None);
+    assert!(rig.campaigns().move_campaign(resume).await.unwrap());
+    assert_eq!(paused_for().await, None);
+    let begun = rig.campaigns().begin_planning(mark(3, 101)).await.unwrap();
+    assert_eq!(begun, Planning::Begun { interruptions: 0 });
 }
 
 /// In the order in which they were asked for.

@@ -32,7 +32,8 @@ pub async fn campaigns_are_their_workspaces(rig: &dyn CampaignRig) {
 /// Of two deeds that exclude each other, one happens.
 pub async fn a_campaign_moves_only_from_where_it_stands(rig: &dyn CampaignRig) {
     add(rig, campaign("c-1", CampaignState::Draft)).await;
-    let change = |from, to| CampaignChange { id: "c-1".into(), from, to, audit: deed("launch") };
+    let change =
+        |from, to| CampaignChange { id: "c-1".into(), from, to, paused_for: None, audit: deed("launch") };
     let moves = |change| rig.campaigns().move_campaign(change);
     assert!(moves(change(CampaignState::Draft, CampaignState::Running)).await.unwrap());
     assert!(!moves(change(CampaignState::Draft, CampaignState::Cancelled)).await.unwrap());

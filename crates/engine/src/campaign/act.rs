@@ -33,6 +33,16 @@ impl Engine {
         self.move_campaign(id, CampaignAction::Pause, actor).await
     }
 
+    /// Pauses a campaign that cannot be planned, and says why.
+    pub(super) async fn pause_for(&self, id: &str, reason: &str) -> Result<(), CampaignError> {
+        let actor = "redeliver".into();
+        self.campaign(id).await?.state.after(CampaignAction::Pause)?;
+        self.pause(Scope::Campaign, id, &actor).await?;
+        self.move_campaign_for(id, CampaignAction::Pause, &actor, Some(reason)).await?;
+        self.observer.campaign_paused(id, reason);
+        Ok(())
+    }
+
     /// Lets a campaign go on: first it is written down that it runs, then what waits is released.
     pub async fn resume_campaign(&self, id: &str, actor: &Arc<str>) -> Result<CampaignRecord, CampaignError> {
         let record = self.move_campaign(id, CampaignAction::Resume, actor).await?;
@@ -137,6 +147,16 @@ impl Engine {
         action: CampaignAction,
         actor: &Arc<str>,
     ) -> Result<CampaignRecord, CampaignError> {
+        self.move_campaign_for(id, action, actor, None).await
+    }
+
+    async fn move_campaign_for(
+        &self,
+        id: &str,
+        action: CampaignAction,
+        actor: &Arc<str>,
+        reason: Option<&str>,
+    ) -> Result<CampaignRecord, CampaignError> {
         for _ in 0..LOOKS_MAX {
             let record = self.campaign(id).await?;
             let to: CampaignState = record.state.after(action)?;
@@ -149,11 +169,18 @@ impl Engine {
                 action: action.name(),
                 subject,
                 at: self.clock.now(),
-                detail: None,
+                detail: reason.map(Arc::from),
             };
-            let change = CampaignChange { id: id.into(), from: record.state, to, audit };
+            let paused_for: Option<Name> = reason.map(Name::from);
+            let change = CampaignChange {
+                id: id.into(),
+                from: record.state,
+                to,
+                paused_for: paused_for.clone(),
+                audit,
+            };
             if self.desk(id)?.store.move_campaign(change).await? {
-                return Ok(CampaignRecord { state: to, ..record });
+                return Ok(CampaignRecord { state: to, paused_for, ..record });
             }
         }
         Err(StoreError::Unavailable(format!("campaign {id} keeps changing")).into())

@@ -39,6 +39,7 @@ impl Engine {
             prospects: 0,
             scheduled: 0,
             last_at: None,
+            paused_for: None,
             ends: Ends::default(),
             created_at: now,
         };

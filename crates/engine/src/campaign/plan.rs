@@ -4,19 +4,20 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::future::join;
 use redeliver_core::accept::{NewMessage, admit};
 use redeliver_core::calendar::Zone;
 use redeliver_core::campaign::{
-    CampaignAction, CampaignState, Enrolled, Forecast, Ledger, MailOf, Other, Plan, Planner, Prospect, Rules,
-    Scheduled, Sending, StepKey, Unplanned, forecast,
+    CampaignAction, CampaignState, Enrolled, Forecast, Ledger, MailOf, NotNow, Other, Plan, Planner,
+    Prospect, Rules, Scheduled, Sending, StepKey, Unplanned, forecast,
 };
 use redeliver_core::change::NewRow;
 use redeliver_core::{Route, Timestamp};
 
 use super::{CampaignError, Desk, Ways, lock};
-use crate::campaigns::{CampaignRecord, Keyed, PartKept, PlanPart, ProspectRecord};
+use crate::campaigns::{CampaignRecord, Keyed, PartKept, PlanPart, Planning, PlanningMark, ProspectRecord};
 use crate::emit::Planned;
 use crate::engine::Engine;
 
@@ -24,6 +25,11 @@ use crate::engine::Engine;
 const PART_PROSPECTS_MAX: usize = 1_000;
 /// Prospects that are planned before others have a turn.
 const TURN_PROSPECTS_MAX: usize = 25;
+/// How long the mark of an instance that plans holds without being renewed. A part takes about a second.
+const MARK_HOLDS: Duration = Duration::from_secs(5);
+/// A campaign is paused when its planning was interrupted so often in a row without keeping a part. A process that is killed
+/// or stopped interrupts a planning once; one that crashes because of it does so every time.
+const INTERRUPTIONS_MAX: u32 = 3;
 
 /// What scheduling a campaign came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,6 +109,37 @@ impl Engine {
         let record = self.campaign(id).await?;
         let planning = desk.planning(&record.workspace);
         let _alone = planning.lock().await;
+        if !self.begin_planning(desk, id, on_rival).await? {
+            return Ok(Scheduling::default());
+        }
+        let planned = self.plan_all(desk, id, on_rival).await;
+        // Whatever came of it, it did not end the process.
+        desk.store.end_planning(id, self.instance).await?;
+        planned
+    }
+
+    /// Marks that this instance plans a campaign, or renews the mark; `false` if it is left to another instance. A campaign whose
+    /// planning was interrupted too often is paused.
+    async fn begin_planning(&self, desk: &Desk, id: &str, on_rival: OnRival) -> Result<bool, CampaignError> {
+        let now = self.clock.now();
+        let mark =
+            PlanningMark { campaign: id.into(), planner: self.instance, now, until_at: now.plus(MARK_HOLDS) };
+        match desk.store.begin_planning(mark).await? {
+            Planning::Begun { interruptions } if interruptions >= INTERRUPTIONS_MAX => {
+                let reason = format!(
+                    "planning was interrupted {interruptions} times in a row without progress, probably because it \
+                     ended the process: check its templates and prospects, then resume it or make it anew"
+                );
+                self.pause_for(id, &reason).await?;
+                Err(NotNow { action: CampaignAction::Schedule, state: CampaignState::Paused }.into())
+            }
+            Planning::Begun { .. } => Ok(true),
+            // What a person asks for is done at once. Whether it is planned twice is found out when a part is kept.
+            Planning::Taken => Ok(on_rival == OnRival::GoOn),
+        }
+    }
+
+    async fn plan_all(&self, desk: &Desk, id: &str, on_rival: OnRival) -> Result<Scheduling, CampaignError> {
         let mut told = Scheduling::default();
         'looking: loop {
             let mut drawing = self.draw(desk, id).await?;
@@ -134,6 +171,7 @@ impl Engine {
                         told.skipped += mails - new;
                         let part = Planned { campaign: id, scheduled: new, skipped: mails - new, unplanned };
                         self.observer.planned(&part);
+                        self.begin_planning(desk, id, OnRival::GoOn).await?;
                         desk.remember(id, again);
                         self.wake_all();
                     }

@@ -69,9 +69,15 @@ impl Engine {
                     desk.remember(&campaign.id, None);
                 }
                 Err(CampaignError::Store(error)) => self.observer.store_failed("tending a campaign", &error),
+                // Kept by an earlier version, which took what is refused now.
+                Err(wrong @ CampaignError::Wrong(_)) => {
+                    let reason = format!("it cannot be planned: {wrong}");
+                    if let Err(CampaignError::Store(error)) = self.pause_for(&campaign.id, &reason).await {
+                        self.observer.store_failed("pausing a campaign", &error);
+                    }
+                }
                 Err(
-                    wrong @ (CampaignError::Wrong(_)
-                    | CampaignError::Route(_)
+                    wrong @ (CampaignError::Route(_)
                     | CampaignError::NoProspect(_)
                     | CampaignError::Stopped { .. }),
                 ) => {

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use redeliver_core::campaign::{Allowance, CampaignState, EndsMoved, MailOf, Prospect, Settings};
 use redeliver_core::change::Audit;
 use redeliver_core::quota::{Bucket, CounterKey, Whose};
-use redeliver_core::{Content, Name, Timestamp};
+use redeliver_core::{Content, InstanceId, Name, Timestamp};
 
 use super::MemoryStore;
 use super::rows::Rows;
 use crate::campaigns::{
-    CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, ProspectRecord,
-    ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
+    CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, Planning, PlanningMark,
+    ProspectRecord, ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use crate::store::{Inserted, StoreError};
 
@@ -25,10 +25,18 @@ pub(super) struct Desk {
     prospects: BTreeMap<(Name, u64), ProspectRecord>,
     /// Their positions, by campaign and id.
     positions: BTreeMap<(Name, String), u64>,
+    plannings: BTreeMap<Name, Marked>,
     counters: BTreeMap<CounterKey, u64>,
     free_at: BTreeMap<(Name, Name), Timestamp>,
     /// Why and since when, by workspace and address.
     suppressions: BTreeMap<(Name, String), (Name, Timestamp)>,
+}
+
+/// Who plans a campaign, until when, and how often that was interrupted in a row.
+#[derive(Debug, Default)]
+struct Marked {
+    by: Option<(InstanceId, Timestamp)>,
+    interruptions: u32,
 }
 
 impl Desk {
@@ -176,6 +184,8 @@ impl Campaigns for MemoryStore {
         let found = all.desk.campaigns.get_mut(&change.id);
         let Some(record) = found.filter(|record| record.state == change.from) else { return Ok(false) };
         record.state = change.to;
+        record.paused_for = change.paused_for;
+        all.desk.plannings.remove(&change.id);
         all.note_deed(change.audit);
         Ok(true)
     }
@@ -262,6 +272,32 @@ impl Campaigns for MemoryStore {
         }))
     }
 
+    async fn begin_planning(&self, mark: PlanningMark) -> Result<Planning, StoreError> {
+        let mut all = self.lock();
+        if !all.desk.campaigns.contains_key(&mark.campaign) {
+            return Ok(Planning::Taken);
+        }
+        let marked = all.desk.plannings.entry(mark.campaign).or_default();
+        match marked.by {
+            Some((planner, until_at)) if planner != mark.planner && until_at > mark.now => {
+                return Ok(Planning::Taken);
+            }
+            Some((planner, _)) if planner != mark.planner => marked.interruptions += 1,
+            Some(_) | None => {}
+        }
+        marked.by = Some((mark.planner, mark.until_at));
+        Ok(Planning::Begun { interruptions: marked.interruptions })
+    }
+
+    async fn end_planning(&self, campaign: &str, planner: InstanceId) -> Result<(), StoreError> {
+        let mut all = self.lock();
+        let mine = |mark: &Marked| mark.by.is_some_and(|(by, _)| by == planner);
+        if all.desk.plannings.get(campaign).is_some_and(mine) {
+            all.desk.plannings.remove(campaign);
+        }
+        Ok(())
+    }
+
     async fn keep_part(&self, part: PlanPart) -> Result<PartKept, StoreError> {
         let mut all = self.lock();
         if !is_mine(&all, &part) {
@@ -274,6 +310,9 @@ impl Campaigns for MemoryStore {
             record.ledger = part.ledger;
             record.last_at = part.last_at;
             record.scheduled += new;
+        }
+        if let Some(mark) = all.desk.plannings.get_mut(&part.campaign) {
+            mark.interruptions = 0;
         }
         Ok(PartKept::Kept(new))
     }

@@ -129,7 +129,7 @@ async fn whoever_schedules_more_than_a_request_has_time_for_says_it_again_and_no
     let audit =
         Audit { actor: "ann".into(), action: "launch", subject: "c".into(), at: clock.now(), detail: None };
     let (from, to) = (CampaignState::Draft, CampaignState::Running);
-    let launch = CampaignChange { id: id.as_str().into(), from, to, audit };
+    let launch = CampaignChange { id: id.as_str().into(), from, to, paused_for: None, audit };
     assert!(rig.store.move_campaign(launch).await.unwrap());
     let lines = (1..=3_000)
         .map(|n| format!("{{\"id\": \"p-{n}\", \"email\": \"p{n}@example.org\", \"first_name\": \"P\"}}\n"));

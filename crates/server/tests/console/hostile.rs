@@ -163,6 +163,7 @@ async fn campaign_with(stage: &Stage, id: &str, text: &str, settings: Value) {
         prospects: 0,
         scheduled: 0,
         last_at: None,
+        paused_for: None,
         ends: Ends::default(),
         created_at: at,
     };

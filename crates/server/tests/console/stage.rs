@@ -159,6 +159,7 @@ impl Stage {
             prospects: 0,
             scheduled: 0,
             last_at: None,
+            paused_for: None,
             ends: Ends::default(),
             created_at: at,
         };

@@ -2,6 +2,7 @@
 //! as it must be, once, and not after a stop.
 #![allow(clippy::unwrap_used, reason = "that's how a test fails")]
 
+mod interrupted;
 mod suppressed;
 mod told;
 
@@ -67,6 +68,7 @@ fn set_up_steps(stage: &mut Stage, id: &'static str, settings: &str, prospects: 
         prospects: 0,
         scheduled: 0,
         last_at: None,
+        paused_for: None,
         ends: Ends::default(),
         created_at: stage.time(),
     };

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use redeliver_core::campaign::{Ends, Prospect, Settings};
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::quota::{CounterKey, Whose};
-use redeliver_core::{Name, Timestamp};
+use redeliver_core::{InstanceId, Name, Timestamp};
 use redeliver_engine::campaigns::{
-    CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, ProspectRecord,
-    ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
+    CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, Planning, PlanningMark,
+    ProspectRecord, ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use redeliver_engine::store::{Inserted, StoreError};
 use tokio_postgres::types::Type;
@@ -27,7 +27,7 @@ use super::quotas::{give_back, reserve, room};
 use super::rows::{get, id, number, text, text_if_any, time, time_if_any};
 use super::suppressions::{suppress, suppressed, suppressions, unsuppress};
 use super::{limit, read};
-use crate::encode::{campaign_state, from_text, to_text};
+use crate::encode::{campaign_state, from_text, planning, to_text};
 
 #[async_trait]
 impl Campaigns for Postgres {
@@ -107,6 +107,14 @@ impl Campaigns for Postgres {
 
     async fn dossier(&self, campaign: &str, prospect: &str) -> Result<Option<Dossier>, StoreError> {
         ask!(self, |db| dossier(db, campaign, prospect))
+    }
+
+    async fn begin_planning(&self, mark: PlanningMark) -> Result<Planning, StoreError> {
+        ask!(self, |db| begin_planning(db, &mark))
+    }
+
+    async fn end_planning(&self, campaign: &str, planner: InstanceId) -> Result<(), StoreError> {
+        ask!(self, |db| end_planning(db, campaign, planner))
     }
 
     async fn keep_part(&self, part: PlanPart) -> Result<PartKept, StoreError> {
@@ -246,6 +254,7 @@ async fn campaigns(db: &Client, sql: &str, name: &str) -> Result<Vec<CampaignRec
             last_at: time_if_any(row, 7)?,
             ends: Ends { dead: number(row, 9)?, dismissed: number(row, 10)?, cancelled: number(row, 11)? },
             created_at: time(row, 8)?,
+            paused_for: text_if_any(row, 12)?,
         })
     };
     found.iter().map(record).collect()
@@ -259,8 +268,31 @@ async fn unfinished(db: &Client, now: Timestamp) -> Result<Vec<Unfinished>, Faul
 
 async fn move_campaign(db: &mut Line<'_>, change: &CampaignChange) -> Result<bool, Fault> {
     let (from, to) = (change.from.name(), change.to.name());
-    let params = [(&&*change.id as _, Type::TEXT), (&from as _, Type::TEXT), (&to as _, Type::TEXT)];
+    let paused_for = change.paused_for.as_deref();
+    let params = [
+        (&&*change.id as _, Type::TEXT),
+        (&from as _, Type::TEXT),
+        (&to as _, Type::TEXT),
+        (&paused_for as _, Type::TEXT),
+    ];
     write_as_a_deed(db, include_str!("sql/move_campaign.sql"), &params, &change.audit).await
+}
+
+async fn begin_planning(db: &Client, mark: &PlanningMark) -> Result<Planning, Fault> {
+    let params = [
+        (&&*mark.campaign as _, Type::TEXT),
+        (&(mark.planner.0 as i64) as _, Type::INT8),
+        (&mark.now.as_ms() as _, Type::INT8),
+        (&mark.until_at.as_ms() as _, Type::INT8),
+    ];
+    let found = db.query_typed_opt(include_str!("sql/begin_planning.sql"), &params).await?;
+    found.map_or(Ok(Planning::Taken), |row| Ok(planning(get(&row, 0)?)))
+}
+
+async fn end_planning(db: &Client, campaign: &str, planner: InstanceId) -> Result<(), Fault> {
+    let params = [(&campaign as _, Type::TEXT), (&(planner.0 as i64) as _, Type::INT8)];
+    db.execute_typed(include_str!("sql/end_planning.sql"), &params).await?;
+    Ok(())
 }
 
 async fn enrol(db: &mut Line<'_>, campaign: &str, prospects: &[Prospect]) -> Result<Vec<bool>, Fault> {

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use redeliver_core::campaign::{Ends, Prospect, Settings};
 use redeliver_core::change::Audit;
 use redeliver_core::quota::{CounterKey, Whose};
-use redeliver_core::{Name, Timestamp};
+use redeliver_core::{InstanceId, Name, Timestamp};
 use redeliver_engine::campaigns::{
-    CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, ProspectRecord,
-    ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
+    CampaignChange, CampaignRecord, Campaigns, Dossier, Keyed, PartKept, PlanPart, Planning, PlanningMark,
+    ProspectRecord, ReserveRequest, Reserved, Room, Suppression, Unfinished, Used, WorkspaceRecord,
 };
 use redeliver_engine::store::{Inserted, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
@@ -19,7 +19,7 @@ use super::quotas::{give_back, reserve, room};
 use super::rows::{id, number, text, time, time_if_any};
 use super::suppressions::{suppress, suppressed, suppressions, unsuppress};
 use super::{Runs, SqliteOn, limit, read};
-use crate::encode::{campaign_state, from_text, to_text};
+use crate::encode::{campaign_state, from_text, planning, to_text};
 
 #[async_trait]
 impl<R: Runs> Campaigns for SqliteOn<R> {
@@ -108,6 +108,15 @@ impl<R: Runs> Campaigns for SqliteOn<R> {
     async fn dossier(&self, campaign: &str, prospect: &str) -> Result<Option<Dossier>, StoreError> {
         let [campaign, prospect] = [campaign, prospect].map(str::to_owned);
         self.runs.read(move |db| dossier(db, &campaign, &prospect)).await
+    }
+
+    async fn begin_planning(&self, mark: PlanningMark) -> Result<Planning, StoreError> {
+        self.runs.write(1, move |db| begin_planning(db, &mark)).await
+    }
+
+    async fn end_planning(&self, campaign: &str, planner: InstanceId) -> Result<(), StoreError> {
+        let campaign = campaign.to_owned();
+        self.runs.write(1, move |db| end_planning(db, &campaign, planner)).await
     }
 
     async fn keep_part(&self, part: PlanPart) -> Result<PartKept, StoreError> {
@@ -226,6 +235,7 @@ fn campaigns(db: &Connection, sql: &str, name: &str) -> Result<Vec<CampaignRecor
             last_at: time_if_any(row, 7)?,
             ends: Ends { dead: number(row, 9)?, dismissed: number(row, 10)?, cancelled: number(row, 11)? },
             created_at: time(row, 8)?,
+            paused_for: text(row, 12)?,
         });
     }
     Ok(records)
@@ -242,8 +252,22 @@ fn unfinished(db: &Connection, now: Timestamp) -> Result<Vec<Unfinished>, Fault>
 }
 
 fn move_campaign(db: &Connection, change: &CampaignChange) -> Result<bool, Fault> {
-    let params = params![&*change.id, change.from.name(), change.to.name()];
+    let paused_for = change.paused_for.as_deref();
+    let params = params![&*change.id, change.from.name(), change.to.name(), paused_for];
     write_as_a_deed(db, include_str!("sql/move_campaign.sql"), params, &change.audit)
+}
+
+fn begin_planning(db: &Connection, mark: &PlanningMark) -> Result<Planning, Fault> {
+    let mut begin = db.prepare_cached(include_str!("sql/begin_planning.sql"))?;
+    let params = params![&*mark.campaign, mark.planner.0 as i64, mark.now.as_ms(), mark.until_at.as_ms()];
+    let found: Option<i64> = begin.query_row(params, |row| row.get(0)).optional()?;
+    Ok(found.map_or(Planning::Taken, planning))
+}
+
+fn end_planning(db: &Connection, campaign: &str, planner: InstanceId) -> Result<(), Fault> {
+    let mut end = db.prepare_cached(include_str!("sql/end_planning.sql"))?;
+    end.execute(params![campaign, planner.0 as i64])?;
+    Ok(())
 }
 
 fn enrol(db: &Connection, campaign: &str, prospects: &[Prospect]) -> Result<Vec<bool>, Fault> {

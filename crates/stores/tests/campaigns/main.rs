@@ -80,6 +80,7 @@ fn campaign(id: &str) -> CampaignRecord {
         prospects: 0,
         scheduled: 0,
         last_at: None,
+        paused_for: None,
         ends: Ends::default(),
         created_at: Timestamp::default(),
     }

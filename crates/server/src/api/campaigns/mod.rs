@@ -76,6 +76,8 @@ pub struct CampaignView {
     pub error_count: u64,
     /// Who and why, of the first hundred. Enrolled again with what was missing, they are planned when it is launched again.
     pub errors: Vec<String>,
+    /// Why it was paused, if it was paused automatically: its planning kept ending the process, or a template is refused.
+    pub paused_for: Option<String>,
     /// Mails of it that were given up, and that nobody has put away.
     pub dead: u64,
     /// Mails of it that were stopped before they went out.
@@ -111,6 +113,7 @@ impl CampaignView {
             scheduled: record.scheduled,
             error_count: record.ledger.unplanned.count,
             errors: record.ledger.unplanned.told.clone(),
+            paused_for: record.paused_for.as_deref().map(str::to_owned),
             dead: record.ends.dead,
             cancelled: record.ends.cancelled,
             last_at: record.last_at.map(|at| at.to_string()),

@@ -1,1 +1,3 @@
-UPDATE redeliver.redeliver_campaigns SET state = $3 WHERE id = $1 AND state = $2
+UPDATE redeliver.redeliver_campaigns
+SET state = $3, paused_for = $4, planner = NULL, planning_until_at = NULL, interruptions = 0
+WHERE id = $1 AND state = $2
