@@ -29,7 +29,7 @@ const MIGRATIONS: [Migration; 13] = [
     Migration { number: 10, name: "deeds", sql: include_str!("migrations/0010_deeds.sql") },
     Migration { number: 11, name: "times", sql: include_str!("migrations/0011_times.sql") },
     Migration { number: 12, name: "prospects", sql: include_str!("migrations/0012_prospects.sql") },
-    Migration { number: 14, name: "plannings", sql: include_str!("migrations/0014_plannings.sql") },
+    Migration { number: 13, name: "plannings", sql: include_str!("migrations/0013_plannings.sql") },
 ];
 
 /// Takes the steps that the database hasn't taken yet. Says how many.

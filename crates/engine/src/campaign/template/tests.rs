@@ -1,3 +1,5 @@
+//! Templates that are written, refused, and bounded.
+
 use super::*;
 
 fn campaign(text: &str) -> Campaign {
