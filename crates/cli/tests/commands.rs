@@ -116,7 +116,7 @@ max_attempts = 2
 transport = "scrip"
 policy = "aa"
 lease = "30s"
-send_timeout = "11s"
+losses_max = 0
 dead_letter = "gone"
 on_lost = "retri"
 rate = "fast"
@@ -171,7 +171,7 @@ redeliver.toml:34:11: [policies.d] needs max_attempts, such as max_attempts = 4
 redeliver.toml:38:1: warning: backoff entry 2 (5m) is never reached: after failed try 2 of max_attempts = 2 the message is dead
 redeliver.toml:42:13: transport names no transport "scrip": did you mean "script"?
 redeliver.toml:43:10: policy names no policy "aa": did you mean "a"?
-redeliver.toml:45:1: send_timeout (11s) must be at most a third of lease (30s) in [routes.email]
+redeliver.toml:45:14: losses_max must be between 1 and 1000, not 0
 redeliver.toml:46:1: dead_letter names no route "gone": known are email, self, x, y
 redeliver.toml:47:11: on_lost must be "retry" or "hold", not "retri": did you mean "retry"?
 redeliver.toml:48:8: rate can't be read: not a rate such as 50/s, 90/m or 1000/h: "fast" ("unlimited" is possible too)
@@ -244,7 +244,7 @@ fn a_file_extends_its_profile_key_by_key() {
     let said = place.run("check --profile campaigns --config a.toml");
     assert_eq!(
         said.err,
-        "profile campaigns:21:1: warning: backoff entry 3 (15m) is never reached: \
+        "profile campaigns:19:1: warning: backoff entry 3 (15m) is never reached: \
          after failed try 3 of max_attempts = 3 the message is dead\n"
     );
     assert!(said.out.contains("policy campaign: 3 tries, the last 6m after the first"), "{}", said.out);

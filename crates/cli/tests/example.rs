@@ -27,13 +27,18 @@ fn policy(backoff: Backoff) -> Policy {
     Policy { backoff, jitter: Jitter::None, max_attempts: 4, expires_after: None }
 }
 
+/// A route with the defaults of a transport whose receivers can recognise a repeat.
+fn through_a_broker(route: Route, send_timeout_s: u64) -> Route {
+    Route { send_timeout: Duration::from_secs(send_timeout_s), unconfirmed_max: 20, ..route }
+}
+
 #[test]
 fn the_example_is_the_default_config_with_its_routes() {
     let seconds = Duration::from_secs;
     let steps = policy(Backoff::Table([60, 300, 900].map(seconds).to_vec()));
     let doubling = policy(Backoff::Exponential { base: seconds(2), factor: 2.0, cap: seconds(60) });
     let email = RouteConfig {
-        route: Route::new("email", "smtp", steps.clone()),
+        route: Route { send_timeout: seconds(705), ..Route::new("email", "smtp", steps.clone()) },
         policies: [(); 4].map(|()| "steps".into()),
         eligibility: None,
     };
@@ -46,7 +51,7 @@ fn the_example_is_the_default_config_with_its_routes() {
         eligibility: None,
     };
     let orders = RouteConfig {
-        route: Route::new("orders", "rabbitmq", doubling.clone()),
+        route: through_a_broker(Route::new("orders", "rabbitmq", doubling.clone()), 40),
         policies: [(); 4].map(|()| "doubling".into()),
         eligibility: Some(EligibilityConfig {
             path: Template::parse("/devices/{device_id}").unwrap(),
@@ -60,7 +65,7 @@ fn the_example_is_the_default_config_with_its_routes() {
         ..RabbitmqIntakeConfig::default()
     };
     let devices = RouteConfig {
-        route: Route::new("devices", "kafka", doubling.clone()),
+        route: through_a_broker(Route::new("devices", "kafka", doubling.clone()), 20),
         policies: [(); 4].map(|()| "doubling".into()),
         eligibility: None,
     };
@@ -70,7 +75,7 @@ fn the_example_is_the_default_config_with_its_routes() {
         ..KafkaIntakeConfig::default()
     };
     let alerts = RouteConfig {
-        route: Route::new("alerts", "redis", doubling.clone()),
+        route: through_a_broker(Route::new("alerts", "redis", doubling.clone()), 20),
         policies: [(); 4].map(|()| "doubling".into()),
         eligibility: None,
     };

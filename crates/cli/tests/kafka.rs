@@ -50,7 +50,7 @@ transport = "kafka"
 target = "notifications.retry.{{priority}}"
 policy = "quick"
 lease = "6s"
-send_timeout = "2s"
+send_timeout = "8s"
 
 [routes.unreadable]
 transport = "script"

@@ -81,7 +81,7 @@ fn the_dispatchers_day_long_wait_is_never_reached_and_said_so() {
     let warnings: Vec<String> = loaded("email-dispatcher").warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
-        ["profile email-dispatcher:44:1: warning: backoff entry 8 (1d) is never reached: \
+        ["profile email-dispatcher:43:1: warning: backoff entry 8 (1d) is never reached: \
           after failed try 8 of max_attempts = 8 the message is dead"]
     );
     for profile in profiles::ALL.iter().filter(|profile| profile.name != "email-dispatcher") {

@@ -297,7 +297,7 @@ fn dead_because(reason: DeadReason, route: &Route) -> &'static str {
         DeadReason::Expired => "its time ran out",
         DeadReason::Uncertain => match route.on_lost {
             OnLost::Hold => "nobody knows whether it went out, and the route says: not twice",
-            OnLost::Retry => "nobody knows whether it went out",
+            OnLost::Retry => "no send of it was confirmed; it may already have been delivered",
         },
         DeadReason::Poison => "its worker vanished with it again and again",
     }

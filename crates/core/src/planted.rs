@@ -42,11 +42,12 @@ pub enum Bug {
     IntakeKeyWithoutSource,
     OtherContentTakenForDuplicate,
     OtherContentReplacesMessage,
+    UnconfirmedIgnoresBudget,
 }
 
 impl Bug {
     /// All faults.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::ApplyIgnoresFence,
         Self::ClaimKeepsFence,
         Self::NoSelfFence,
@@ -83,6 +84,7 @@ impl Bug {
         Self::IntakeKeyWithoutSource,
         Self::OtherContentTakenForDuplicate,
         Self::OtherContentReplacesMessage,
+        Self::UnconfirmedIgnoresBudget,
     ];
 }
 

@@ -6,6 +6,7 @@ use crate::breaker::BreakerConfig;
 use crate::limit::Rate;
 use crate::message::{Lane, Message, Name};
 use crate::policy::Policy;
+use crate::time::show_span;
 
 /// A named way for messages to travel.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,9 +27,11 @@ pub struct Route {
     pub dead_letter: Option<Name>,
     /// Leases that may run out on one message before it counts as poison.
     pub losses_max: u32,
-    /// How long a claim lasts.
+    /// Sends of one message that may stay unconfirmed before it is dead as uncertain, in each generation.
+    pub unconfirmed_max: u32,
+    /// How long a claim lasts. It is renewed while the message is being sent.
     pub lease: Duration,
-    /// How long one carrying may take.
+    /// How long one send may take. It may be longer than the lease.
     pub send_timeout: Duration,
     /// Whether the budget counts a try before the caller's eyes: a message that comes without one has one try less.
     pub inline_first: bool,
@@ -82,6 +85,36 @@ pub enum OnAuthError {
 /// The lanes' shares of the permits unless a route says otherwise, by `Lane as usize`.
 pub const LANE_WEIGHTS: [u32; 4] = [8, 4, 2, 1];
 
+/// Unconfirmed sends where the receiver can't recognise a repeat: each may be one more copy of a mail.
+pub const UNCONFIRMED_MAX: u32 = 3;
+
+/// Unconfirmed sends where the receiver recognises a repeat by its attempt id.
+pub const UNCONFIRMED_MAX_RECOGNISED: u32 = 20;
+
+/// The default for `send_timeout` where the transport itself has no time-outs.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a send needs besides the time-outs of its transport.
+const SEND_SLACK: Duration = Duration::from_secs(1);
+
+/// The time-outs of a transport that one send can use up one after another, by their keys.
+pub type Timeouts = [(&'static str, Duration)];
+
+/// The default for `send_timeout` over a transport with these time-outs: they fit, with a tenth to spare.
+pub fn send_timeout_for(timeouts: &Timeouts) -> Duration {
+    let waits: Duration = timeouts.iter().map(|(_, timeout)| *timeout).sum();
+    let in_steps_of_five_s = (waits * 11 / 10).as_millis().div_ceil(5_000) * 5;
+    SEND_TIMEOUT.max(Duration::from_secs(in_steps_of_five_s as u64))
+}
+
+/// What is wrong with a `send_timeout` that would end a send while its transport still waits for an answer: the
+/// receiver may have taken the message. Says what is cut, and the least that fits.
+pub fn cut_timeouts(send_timeout: Duration, timeouts: &Timeouts) -> Option<(String, Duration)> {
+    let least = timeouts.iter().map(|(_, timeout)| *timeout).sum::<Duration>() + SEND_SLACK;
+    let named = || timeouts.iter().map(|(key, timeout)| format!("{key} ({})", show_span(*timeout)));
+    (!timeouts.is_empty() && send_timeout < least).then(|| (named().collect::<Vec<_>>().join(" + "), least))
+}
+
 impl Route {
     /// A route over one transport with one policy, and the defaults for everything else.
     pub fn new(name: impl Into<Name>, transport: impl Into<Name>, policy: Policy) -> Self {
@@ -97,8 +130,9 @@ impl Route {
             table: None,
             dead_letter: None,
             losses_max: 5,
+            unconfirmed_max: UNCONFIRMED_MAX,
             lease: Duration::from_secs(60),
-            send_timeout: Duration::from_secs(10),
+            send_timeout: SEND_TIMEOUT,
             inline_first: false,
             concurrency_max: 256,
             retry_after_max: Duration::from_secs(24 * 3_600),
@@ -129,5 +163,29 @@ impl Route {
     /// that was lost before, so that only its own crashes count against it.
     pub fn records_start(&self, message: &Message) -> bool {
         self.on_lost == OnLost::Hold || message.is_suspect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMTP: [(&str, Duration); 2] =
+        [("command_timeout", Duration::from_secs(30)), ("data_timeout", Duration::from_secs(600))];
+
+    #[test]
+    fn a_send_timeout_is_long_enough_for_its_transport_unless_it_is_told_otherwise() {
+        assert_eq!(send_timeout_for(&[]), SEND_TIMEOUT);
+        assert_eq!(send_timeout_for(&SMTP), Duration::from_secs(695));
+        assert_eq!(cut_timeouts(send_timeout_for(&SMTP), &SMTP), None);
+        assert_eq!(cut_timeouts(Duration::ZERO, &[]), None);
+    }
+
+    #[test]
+    fn a_send_timeout_that_cuts_a_transport_is_told_by_both_names() {
+        assert_eq!(cut_timeouts(Duration::from_secs(631), &SMTP), None);
+        let (cut, least) = cut_timeouts(Duration::from_secs(60), &SMTP).unwrap();
+        assert_eq!(cut, "command_timeout (30s) + data_timeout (10m)");
+        assert_eq!(least, Duration::from_secs(631));
     }
 }

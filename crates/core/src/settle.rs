@@ -241,7 +241,8 @@ fn deferred(
     }
 }
 
-/// A carrying that nobody confirmed: it says nothing against the message and counts no try.
+/// Settles a send that nobody confirmed. It counts no try, but has a budget of its own: a receiver that always answers
+/// too late would otherwise get the same message for ever.
 fn unconfirmed(message: &Message, mut next: Message, reason: &str, route: &Route, now: Timestamp) -> Change {
     next.unconfirmed += 1;
     next.possible_duplicates += 1;
@@ -250,14 +251,13 @@ fn unconfirmed(message: &Message, mut next: Message, reason: &str, route: &Route
     }
     let instance = lease(message).map(|lease| lease.instance);
     let record = lost_record(message, instance, reason, now);
-    let mut change = match route.on_lost {
-        OnLost::Hold if !planted::is(Bug::HoldRetriesLost) => {
-            dead(message, next, DeadReason::Uncertain, None, route, now)
-        }
-        OnLost::Hold | OnLost::Retry => {
-            let wait = route.policy(message).delay(&message.id, next.unconfirmed.min(LOSS_STEPS_MAX));
-            wait_again(message, next, now.plus(wait), Kind::AttemptUnconfirmed, route, now)
-        }
+    let holds = route.on_lost == OnLost::Hold && !planted::is(Bug::HoldRetriesLost);
+    let is_spent = next.unconfirmed >= route.unconfirmed_max && !planted::is(Bug::UnconfirmedIgnoresBudget);
+    let mut change = if holds || is_spent {
+        dead(message, next, DeadReason::Uncertain, None, route, now)
+    } else {
+        let wait = route.policy(message).delay(&message.id, next.unconfirmed.min(LOSS_STEPS_MAX));
+        wait_again(message, next, now.plus(wait), Kind::AttemptUnconfirmed, route, now)
     };
     change.attempt = Some(record);
     change
@@ -648,6 +648,22 @@ pub(crate) mod tests {
         assert_eq!((change.message.due_at, change.message.possible_duplicates), (at(60), 1));
         let hold = Route { on_lost: OnLost::Hold, ..route() };
         assert_eq!(dead_reason(&settle(&claimed(), &lost, &hold, at(0))), Some(DeadReason::Uncertain));
+    }
+
+    #[test]
+    fn unconfirmed_sends_end_as_uncertain_when_their_budget_is_spent() {
+        let lost = Outcome::Lost { reason: "no answer in time".into() };
+        let mut message = claimed();
+        for sends in 1..=3 {
+            let change = settle(&message, &lost, &route(), at(0));
+            assert_eq!((change.message.attempts, change.message.unconfirmed), (0, sends));
+            match sends {
+                1 => assert_eq!((dead_reason(&change), change.message.due_at), (None, at(60))),
+                2 => assert_eq!((dead_reason(&change), change.message.due_at), (None, at(300))),
+                _ => assert_eq!(dead_reason(&change), Some(DeadReason::Uncertain)),
+            }
+            message = Message { state: message.state, ..change.message };
+        }
     }
 
     #[test]

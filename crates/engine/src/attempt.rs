@@ -11,12 +11,13 @@ use redeliver_core::attempt::history;
 use redeliver_core::classify::in_common_codes;
 use redeliver_core::outcome::Until;
 use redeliver_core::planted::{self, Bug};
-use redeliver_core::{Content, Failure, Message, Outcome, State, Timestamp};
+use redeliver_core::{Content, Message, Outcome, State, Timestamp};
 use tokio::sync::SemaphorePermit;
 use tracing::Instrument;
 
 use crate::claim::Asked;
 use crate::engine::{Engine, Line};
+use crate::life::LeaseSpan;
 use crate::span;
 use crate::store::ClaimRef;
 use crate::transport::Envelope;
@@ -174,7 +175,8 @@ async fn carry(
         }
     }
     let (now, uptime) = (engine.clock.now(), engine.clock.uptime());
-    if !engine.life.may_start(held.asked.uptime, held.until(), uptime, within) {
+    let lease = LeaseSpan { from: held.asked.uptime, until: held.until(), length: line.route.lease };
+    if !engine.life.may_start(lease, uptime, within) {
         return unsent(now.plus(SHORT_WAIT), "the lease had too little left");
     }
     if envelope.message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
@@ -185,25 +187,33 @@ async fn carry(
         AssertUnwindSafe(line.transport(envelope.message.lane).carry(envelope, within)).catch_unwind();
     let outcome = tokio::select! {
         biased;
-        result = carrying => result.unwrap_or_else(|_| {
-            Outcome::Failed(Failure::new("the transport panicked; this is a bug in it").with_code("PANIC"))
-        }),
+        result = carrying => result.unwrap_or_else(|_| panicked()),
         reason = given_up(engine, held, uptime + within) => Outcome::Lost { reason: reason.into() },
     };
     (outcome, Some(now))
 }
 
-/// Ends at this uptime, or when others may soon take what an instance carries that they no longer hear of. Says why.
+/// The outcome of a send whose transport panicked: some of it may have left before.
+pub(crate) fn panicked() -> Outcome {
+    Outcome::Lost { reason: "the transport panicked; this is a bug in it".into() }
+}
+
+/// Ends at this uptime, or when others may soon take the message: the lease was not renewed in time, or they no longer
+/// hear of this instance. Says why.
 async fn given_up(engine: &Engine, held: &Held, at: Duration) -> &'static str {
     loop {
         let uptime = engine.clock.uptime();
         if uptime >= at {
             return "no answer in time";
         }
-        let until = engine.life.carry_until(held.asked.uptime, at).min(at);
+        let lease_until = if planted::is(Bug::NoSelfFence) { at } else { held.until() };
+        if lease_until <= uptime {
+            return "the lease ran out before the answer came";
+        }
+        let until = engine.life.carry_until(held.asked.uptime, at);
         if until <= uptime {
             return "the store has not heard of this instance for too long";
         }
-        engine.clock.sleep(until - uptime).await;
+        engine.clock.sleep(until.min(lease_until).min(at) - uptime).await;
     }
 }

@@ -16,6 +16,9 @@ use redeliver_core::{Content, Message, Name, Outcome, Route, Timestamp};
 use crate::engine::{Engine, Line};
 use crate::store::{GateChange, StoreError};
 
+/// How long a breaker waits for its probe, at most: its worker may have vanished.
+const PROBE_MAX: Duration = Duration::from_secs(60);
+
 type Closures = HashMap<GateKey, GateRecord>;
 
 /// What this instance knows of the gates.
@@ -195,7 +198,7 @@ impl Engine {
         let Closed::Breaker(state) = &record.closed else { return Ok(()) };
         let park =
             || Outcome::Deferred { until: Until::Opens(key.clone()), reason: "the breaker is open".into() };
-        match state.admit(config, now, line.route.send_timeout * 2) {
+        match state.admit(config, now, (line.route.send_timeout * 2).min(PROBE_MAX)) {
             Admission::Pass => Ok(()),
             Admission::Park => Err(park()),
             Admission::Probe(probing) => {

@@ -64,6 +64,19 @@ pub enum Unready {
     #[error("the store has confirmed no heartbeat for {} s", .0.as_secs())]
     Silent(Duration),
 }
+/// A lease as its holder counts it, by uptime.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct LeaseSpan {
+    /// When the claim was asked for.
+    pub(crate) from: Duration,
+    /// When it ends, unless it is renewed before.
+    pub(crate) until: Duration,
+    /// How long a renewal lasts.
+    pub(crate) length: Duration,
+}
+
+/// How often a lease is renewed before it would end.
+pub(crate) const RENEWALS_PER_LEASE: u32 = 3;
 
 /// The shortest time without a heartbeat after which an instance stops carrying.
 const LIMIT_MIN: Duration = Duration::from_secs(10);
@@ -97,20 +110,15 @@ impl Life {
 
     /// Whether a claim made now could be carried at all.
     pub(crate) fn is_fresh(&self, uptime: Duration, send_timeout: Duration) -> bool {
-        self.may_start(uptime, Duration::MAX, uptime, send_timeout)
+        self.carry_until(uptime, Duration::MAX) > uptime + send_timeout.min(self.limit / 2)
     }
 
-    /// Whether a carrying of at most `within` may start at this uptime, under a lease of this begin and end. The lease
-    /// must last to its end. A long one may count on some of the heartbeats to come, and is given up without them.
-    pub(crate) fn may_start(
-        &self,
-        lease_from: Duration,
-        lease_until: Duration,
-        uptime: Duration,
-        within: Duration,
-    ) -> bool {
-        let lasts = lease_until > uptime + within || planted::is(Bug::NoSelfFence);
-        lasts && self.carry_until(lease_from, Duration::MAX) > uptime + within.min(self.limit / 2)
+    /// Whether a send of at most `within` may start at this uptime. A long one may count on some of the heartbeats and
+    /// lease renewals to come, and is given up without them.
+    pub(crate) fn may_start(&self, lease: LeaseSpan, uptime: Duration, within: Duration) -> bool {
+        let lasts = lease.until > uptime + within.min(lease.length / RENEWALS_PER_LEASE)
+            || planted::is(Bug::NoSelfFence);
+        lasts && self.carry_until(lease.from, Duration::MAX) > uptime + within.min(self.limit / 2)
     }
 
     /// How long after its last heartbeat others may take this instance's messages.
@@ -217,11 +225,16 @@ mod tests {
         Duration::from_secs(1_000 + seconds)
     }
 
-    /// Heard of at this time, and given half a minute for a carrying under a lease of two minutes.
+    /// Heard of at this time, and given half a minute for a send under a lease of two minutes.
     fn may_start(beat_at: u64, now: u64) -> bool {
         let life = Life::new(Duration::from_secs(2));
         life.confirmed(at(beat_at), at(beat_at));
-        life.may_start(at(beat_at), at(now + 120), at(now), Duration::from_secs(30))
+        life.may_start(lease(beat_at, now + 120), at(now), Duration::from_secs(30))
+    }
+
+    /// A lease that is renewed for two minutes.
+    fn lease(from: u64, until: u64) -> LeaseSpan {
+        LeaseSpan { from: at(from), until: at(until), length: Duration::from_secs(120) }
     }
 
     #[test]
@@ -238,12 +251,15 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_must_outlast_what_starts_under_it() {
+    fn a_lease_must_outlast_a_short_send_and_leave_a_long_one_time_for_its_renewal() {
         let life = Life::new(Duration::from_secs(2));
         life.confirmed(at(0), at(0));
-        let within = Duration::from_secs(30);
-        assert!(life.may_start(at(0), at(31), at(0), within));
-        assert!(!life.may_start(at(0), at(30), at(0), within));
+        let short = Duration::from_secs(30);
+        assert!(life.may_start(lease(0, 31), at(0), short));
+        assert!(!life.may_start(lease(0, 30), at(0), short));
+        let long = Duration::from_secs(700);
+        assert!(life.may_start(lease(0, 41), at(0), long));
+        assert!(!life.may_start(lease(0, 40), at(0), long));
     }
 
     #[test]

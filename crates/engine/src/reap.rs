@@ -24,7 +24,7 @@ impl Engine {
     pub async fn reap(&self) -> Result<Reaped, StoreError> {
         let now = self.clock.now();
         let mut lapsed = self.store.lapsed(now, BATCH_MAX).await?;
-        lapsed.retain(|message| !self.holds(message));
+        lapsed.retain(|message| !self.holds(message, now));
         let overdue_ones = match planted::is(Bug::OverdueIgnored) {
             true => Vec::new(),
             false => self.store.overdue(now, BATCH_MAX).await?,
@@ -41,12 +41,13 @@ impl Engine {
         Ok(Reaped { settled, has_more: is_full && settled > 0 })
     }
 
-    /// Whether its worker is one of ours and alive: it will say itself what came of it, however late.
-    fn holds(&self, message: &Message) -> bool {
+    /// Whether this instance itself has the message: its worker will settle it, however late, or a claim is still on its
+    /// way here. The store may take us for silent while our own heartbeat is under way.
+    fn holds(&self, message: &Message, now: Timestamp) -> bool {
         let State::Claimed(lease) = &message.state else { return false };
         let Some(line) = self.lines.get(&message.route) else { return false };
-        lease.instance == self.instance
-            && line.held().get(&message.id).is_some_and(|held| held.claim.claim == lease.claim)
+        let has_worker = || line.held().get(&message.id).is_some_and(|held| held.claim.claim == lease.claim);
+        lease.instance == self.instance && (lease.until_at > now || has_worker())
     }
 
     async fn settle_all(

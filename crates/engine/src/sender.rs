@@ -17,7 +17,7 @@ use redeliver_core::{
     AttemptId, Change, Content, Event, Failure, Message, MessageId, Name, Outcome, Timestamp,
 };
 
-use crate::attempt::Came;
+use crate::attempt::{Came, panicked};
 use crate::claim::Asked;
 use crate::engine::{Engine, Line};
 use crate::intake::{Accepted, Sink, Told};
@@ -237,9 +237,7 @@ impl Sender {
         let carrying = AssertUnwindSafe(self.by.carry(envelope, within)).catch_unwind();
         let outcome = tokio::select! {
             biased;
-            result = carrying => result.unwrap_or_else(|_| {
-                Outcome::Failed(Failure::new("the transport panicked; this is a bug in it").with_code("PANIC"))
-            }),
+            result = carrying => result.unwrap_or_else(|_| panicked()),
             () = self.engine.clock.sleep(within) => Outcome::Lost { reason: "no answer in time".into() },
         };
         (outcome, Some(now))

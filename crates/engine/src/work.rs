@@ -16,6 +16,7 @@ use crate::attempt::{Held, Tried, attempt};
 use crate::claim::{Asked, Claimed, claim};
 use crate::engine::{Engine, Line};
 use crate::inline::Taken;
+use crate::life::RENEWALS_PER_LEASE;
 use crate::stop::Stop;
 use crate::store::{ClaimKind, StoreError};
 use crate::wake::Looks;
@@ -35,6 +36,7 @@ pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
     loop {
         // One reading for a whole round: what comes due between two of them would be neither claimed nor slept for.
         let (uptime, now) = (engine.clock.uptime(), engine.clock.now());
+        work.on_time(uptime, now);
         if !stopping {
             work.start_claims(now);
         }
@@ -46,16 +48,17 @@ pub(crate) async fn work(engine: &Engine, line: &Line, mut stop: Stop) {
         let sleep = work.until_next_look(now);
         tokio::select! {
             biased;
+            // First, so that a flood of other work can't keep leases from being renewed.
+            Some(renewed) = work.renewing.next() => work.on_renewed(renewed),
             Some(done) = work.applying.next() => work.on_done(done),
             Some(claimed) = work.claiming.next() => work.on_claimed(claimed),
             Some(tried) = work.trying.next() => work.on_tried(tried),
-            Some(renewed) = work.renewing.next() => work.on_renewed(renewed),
             looks = line.wake.woken() => work.look(looks),
             () = stop.stopped(), if !stopping => {
                 stopping = true;
                 line.inline.close().into_iter().for_each(|taken| work.try_inline(taken));
             }
-            () = engine.clock.sleep_until(uptime.saturating_add(sleep)) => work.on_time(),
+            () = engine.clock.sleep_until(uptime.saturating_add(sleep)) => {}
         }
     }
 }
@@ -97,7 +100,7 @@ impl<'a> Work<'a> {
             claims: [[0; 2]; 4],
             floods: [[false; 2]; 4],
             polled_at: now,
-            renew_at: engine.clock.uptime() + line.route.lease / 3,
+            renew_at: engine.clock.uptime() + line.route.lease / RENEWALS_PER_LEASE,
             claiming: FuturesUnordered::new(),
             trying: FuturesUnordered::new(),
             applying: FuturesUnordered::new(),
@@ -290,22 +293,20 @@ impl<'a> Work<'a> {
     }
 
     /// The safety net: looks everywhere once in a while, whatever the wake-ups say, and renews long-held leases.
-    fn on_time(&mut self) {
-        let now = self.engine.clock.now();
+    fn on_time(&mut self, uptime: Duration, now: Timestamp) {
         if now.since(self.polled_at) >= self.engine.settings.poll_interval {
             self.polled_at = now;
             self.look([[now; 2]; 4]);
         }
-        if self.engine.clock.uptime() >= self.renew_at {
-            self.start_renewal(now);
+        if uptime >= self.renew_at {
+            self.start_renewal(uptime, now);
         }
     }
 
-    fn start_renewal(&mut self, now: Timestamp) {
+    fn start_renewal(&mut self, sent_at: Duration, now: Timestamp) {
         let lease = self.line.route.lease;
-        let sent_at = self.engine.clock.uptime();
-        self.renew_at = sent_at + lease / 3;
-        // Whatever isn't renewed now has half its lease left when it is looked at next: enough for any carrying.
+        self.renew_at = sent_at + lease / RENEWALS_PER_LEASE;
+        // A lease that isn't renewed now has half its time left at the next look: a failed renewal is tried again.
         let soon = sent_at + lease * 5 / 6;
         let is_old = |held: &&Held| sent_at < held.until() && held.until() < soon;
         let old: Vec<Held> = self.line.held().values().filter(is_old).cloned().collect();

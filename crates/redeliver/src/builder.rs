@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use redeliver_core::route::cut_timeouts;
 use redeliver_core::time::show_span;
 use redeliver_core::{Lane, Name, Policy, Route};
 use redeliver_engine::clock::Clock;
@@ -22,9 +23,6 @@ use crate::store::{Opened, StoreUrl};
 
 /// How long a caller waits for the first try unless it says otherwise.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// Send time-outs that must fit into a lease, which is renewed after a third of its time.
-const SEND_TIMEOUTS_PER_LEASE: u32 = 3;
 
 /// An outbox that is about to be opened. Without a word of these, it is the profile `email-outbox`: mails travel by
 /// the route `email`, over SMTP, six tries in 15.5 minutes.
@@ -136,6 +134,7 @@ impl RedeliverBuilder {
         let direct_url = self.direct_url.as_deref().map(PostgresUrl::parse).transpose()?;
         let routes = self.all_routes()?;
         let smtp = self.mail_server.config()?;
+        self.check_send_timeouts(&routes, &smtp)?;
         let senderless = self.senderless(&routes);
         let Opened { store, clock, postgres } =
             store_url.open(self.options.clone(), direct_url.as_ref()).await?;
@@ -159,14 +158,6 @@ impl RedeliverBuilder {
     fn all_routes(&mut self) -> Result<BTreeMap<Name, Route>, Error> {
         let mut all = BTreeMap::new();
         for route in std::mem::take(&mut self.routes) {
-            if route.send_timeout * SEND_TIMEOUTS_PER_LEASE > route.lease {
-                return Err(Error::Misused(format!(
-                    "send_timeout ({}) must be at most a third of lease ({}) in the route {}",
-                    show_span(route.send_timeout),
-                    show_span(route.lease),
-                    route.name
-                )));
-            }
             let name = route.name.clone();
             if all.insert(name.clone(), route).is_some() {
                 return Err(Error::Misused(format!("two routes are called {name}")));
@@ -174,6 +165,25 @@ impl RedeliverBuilder {
         }
         all.entry(EMAIL_ROUTE.into()).or_insert_with(|| email_route(self.policy.clone()));
         Ok(all)
+    }
+
+    /// Refuses a route that would end a send before the mail server has answered.
+    fn check_send_timeouts(&self, routes: &BTreeMap<Name, Route>, smtp: &SmtpConfig) -> Result<(), Error> {
+        if self.transports.contains_key(SMTP_TRANSPORT) {
+            return Ok(());
+        }
+        for route in routes.values().filter(|route| travels_by(route).any(|name| &**name == SMTP_TRANSPORT)) {
+            if let Some((cut, least)) = cut_timeouts(route.send_timeout, &smtp.timeouts()) {
+                return Err(Error::Misused(format!(
+                    "send_timeout ({}) of the route {} is too short for {cut} of the mail server: a mail that was taken \
+                     would be sent again; make it at least {}, or shorten those",
+                    show_span(route.send_timeout),
+                    route.name,
+                    show_span(least)
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The routes on which nobody is known to write unless the mail says so: known here only where the mails go out

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use redeliver_core::policy::{Backoff, Jitter};
+use redeliver_core::route::send_timeout_for;
 use redeliver_core::{Policy, Route};
+use redeliver_transports::smtp::SmtpConfig;
 
 /// The route of a mail that doesn't name another.
 pub const EMAIL_ROUTE: &str = "email";
@@ -28,13 +30,12 @@ pub fn email_policy() -> Policy {
 
 /// The route [`EMAIL_ROUTE`] over [`SMTP_TRANSPORT`], retried by this policy.
 ///
-/// A server may take its time with a mail, and whoever gives up early may have sent it: so much patience, and a lease to
-/// match. A mail that has gone out is deleted; its key still answers for a week.
+/// A server may take ten minutes to answer for a mail: giving up earlier can send it twice. A mail that has gone out is
+/// deleted; its key still answers for a week.
 pub fn email_route(policy: Policy) -> Route {
     Route {
         inline_first: true,
-        lease: Duration::from_secs(3 * 60),
-        send_timeout: Duration::from_secs(60),
+        send_timeout: send_timeout_for(&SmtpConfig::default().timeouts()),
         retention: Duration::ZERO,
         ..Route::new(EMAIL_ROUTE, SMTP_TRANSPORT, policy)
     }

@@ -90,6 +90,7 @@ pub fn run_traced(seed: u64, store: Arc<dyn Store>, trace: Trace) -> (Report, Ve
         scenario,
     };
     look(&run.world).calm = run.scenario.is_calm();
+    look(&run.world).lasting = run.scenario.lasting;
     look(&run.world).trace = (trace == Trace::On).then(Vec::new);
     run.chaos();
     run.heal();

@@ -36,6 +36,19 @@ pub struct Scenario {
     pub operators: bool,
     /// Whether one message takes down whoever carries it.
     pub poison: bool,
+    /// What never heals.
+    pub lasting: Lasting,
+}
+
+/// A fault that outlasts the chaos: every message must still end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// Everything heals.
+    Nothing,
+    /// Receivers take every message and answer too late, or never.
+    SilentReceivers,
+    /// The store stays as slow as it was.
+    SlowStore,
 }
 
 impl Scenario {
@@ -58,6 +71,11 @@ impl Scenario {
             lease: Duration::from_secs(*rng.pick(&[7, 12, 30])),
             operators: rng.chance(600),
             poison: rng.chance(40),
+            lasting: match rng.between(0, 19) {
+                0 => Lasting::SilentReceivers,
+                1 => Lasting::SlowStore,
+                _ => Lasting::Nothing,
+            },
         }
     }
 
@@ -98,6 +116,7 @@ impl Scenario {
             concurrency_max: 12,
             dead_letter: Some("dead".into()),
             losses_max: 3,
+            unconfirmed_max: 3,
             retention: Duration::from_secs(15),
             key_retention: Some(Duration::from_secs(10_000)),
             retry_after_max: Duration::from_secs(8),

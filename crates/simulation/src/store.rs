@@ -17,6 +17,7 @@ use redeliver_engine::store::{
 };
 
 use crate::clock::SimHandle;
+use crate::scenario::Lasting;
 use crate::world::{SharedWorld, look};
 
 /// How often, in a thousand calls, a store misbehaves.
@@ -58,7 +59,11 @@ impl FaultyStore {
     }
 
     async fn dawdle(&self) {
-        if self.chance(self.faults.slow) {
+        let stays_slow = {
+            let mut world = look(&self.world);
+            world.healed && world.lasting == Lasting::SlowStore && world.rng.chance(self.faults.slow)
+        };
+        if stays_slow || self.chance(self.faults.slow) {
             let ms = look(&self.world).rng.between(1, self.faults.slow_ms_max);
             self.clock.sleep(Duration::from_millis(ms)).await;
         }

@@ -11,6 +11,7 @@ use redeliver_engine::clock::Clock;
 use redeliver_engine::transport::{Envelope, Transport};
 
 use crate::clock::SimHandle;
+use crate::scenario::Lasting;
 use crate::world::{SharedWorld, look};
 
 /// Words of outside workers that are on their way to us: when, about what, and what they say.
@@ -113,6 +114,14 @@ impl Transport for SimTransport {
         if envelope.content.attributes.contains_key("poison") {
             look(&self.world).poisoned.push(self.process);
             return std::future::pending().await;
+        }
+        if look(&self.world).lasting == Lasting::SilentReceivers {
+            // It has the message, and its answer or report comes after everybody has given up on it.
+            self.receive(id, &recipients);
+            return match self.reports {
+                Some(_) => Outcome::HandedOff,
+                None => std::future::pending().await,
+            };
         }
         if self.trouble() {
             let ms = self.draw(1, within.as_millis() as u64);

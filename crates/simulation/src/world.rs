@@ -15,6 +15,7 @@ use redeliver_core::{
 };
 
 use crate::rng::Rng;
+use crate::scenario::Lasting;
 use crate::sources::Sources;
 
 /// Shared by everything in a run.
@@ -33,6 +34,8 @@ pub struct World {
     pub routes: BTreeMap<Name, Route>,
     /// Whether the faults are over.
     pub healed: bool,
+    /// What never heals.
+    pub lasting: Lasting,
     /// The first thing that went wrong.
     pub violation: Option<String>,
     /// Each message as the last accepted write left it.
@@ -135,6 +138,7 @@ impl World {
             rng: Rng::new(seed ^ 0x0071_d001),
             routes,
             healed: false,
+            lasting: Lasting::Nothing,
             violation: None,
             mirror: HashMap::new(),
             gone: HashMap::new(),
@@ -350,6 +354,9 @@ impl World {
         if after.losses >= route.losses_max && after.state.ended_at().is_none() {
             return Some("losses beyond their budget");
         }
+        if after.unconfirmed >= route.unconfirmed_max && matches!(after.state, State::Waiting { .. }) {
+            return Some("unconfirmed sends beyond their budget");
+        }
         if after.attempts >= route.max_attempts(after) && matches!(after.state, State::Waiting { .. }) {
             return Some("waits for a try beyond its budget");
         }
@@ -554,6 +561,11 @@ impl World {
             ));
         }
         let route = self.routes.get(&message.route)?;
+        let cap = (1 + message.generation)
+            * (route.max_attempts(message) + route.losses_max + route.unconfirmed_max);
+        if tale.carryings > cap {
+            return Some(format!("{id} was sent {} times, more than {cap} in all", tale.carryings));
+        }
         if let (State::Dead { .. }, Some(_), false) =
             (&message.state, &route.dead_letter, message.is_dead_letter)
         {

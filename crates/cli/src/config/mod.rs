@@ -128,7 +128,7 @@ fn read(reader: &Reader<'_>) -> Config {
     let telemetry = reader.section("telemetry", telemetry::read);
     let transports = reader.named("transports", |_, reader| transports::read(reader));
     let policies = reader.named("policies", |_, reader| policies::read(reader));
-    let tables = reader.named("tables", |_, reader| tables::read(reader));
+    let tables = reader.named("tables", |_, reader| tables::read(reader, &transports));
     let parts = routes::Parts { transports: &transports, policies: &policies, tables: &tables };
     let routes = routes::read(reader, &parts);
     let intakes = reader.named("intakes", |_, reader| intakes::read(reader, &routes));

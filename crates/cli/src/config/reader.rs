@@ -194,6 +194,11 @@ impl Reader<'_> {
         }
     }
 
+    /// The section that it reads, as a path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     fn header(&self) -> String {
         format!("[{}]", self.path)
     }

@@ -1,11 +1,13 @@
 //! `[routes.NAME]`: the ways that messages travel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redeliver_core::breaker::BreakerConfig;
 use redeliver_core::limit::Rate;
-use redeliver_core::route::{LANE_WEIGHTS, OnAuthError, OnLost, Route, Travel};
+use redeliver_core::route::{
+    LANE_WEIGHTS, OnAuthError, OnLost, Route, Travel, cut_timeouts, send_timeout_for,
+};
 use redeliver_core::time::show_span;
 use redeliver_core::{Lane, Name, Policy};
 use redeliver_gates::eligibility::EligibilityConfig;
@@ -48,9 +50,6 @@ struct Way {
 /// Where the priority stands in a target.
 const PRIORITY: &str = "{priority}";
 
-/// A lease is renewed after a third of its time, so a carrying must fit into that.
-const SEND_TIMEOUTS_PER_LEASE: u32 = 3;
-
 pub(super) fn read(reader: &Reader<'_>, parts: &Parts<'_>) -> BTreeMap<Name, RouteConfig> {
     let routes = reader.named("routes", |name, reader| {
         let place = reader.place_of("dead_letter").clone();
@@ -76,9 +75,15 @@ fn read_one(name: &Name, reader: &Reader<'_>, parts: &Parts<'_>) -> RouteConfig 
             })
         })
     });
+    let transports = || ways.iter().filter_map(|way| parts.transports.get(&way.transport));
+    let patience = transports().map(|found| send_timeout_for(&found.value.timeouts())).max();
+    let unconfirmed_max = transports().map(|found| found.value.unconfirmed_max()).min();
+    let route = Route::new(name.clone(), way.transport.clone(), way.travel(None, parts).policy);
     let route = Route {
         lanes: Lane::ALL.map(|lane| ways[lane as usize].travel(Some(lane), parts)),
-        ..Route::new(name.clone(), way.transport.clone(), way.travel(None, parts).policy)
+        send_timeout: patience.unwrap_or(route.send_timeout),
+        unconfirmed_max: unconfirmed_max.unwrap_or(route.unconfirmed_max),
+        ..route
     };
     let table = reader.get("table", None, |node| match node.text()?.as_str() {
         "" => Ok(None),
@@ -86,7 +91,7 @@ fn read_one(name: &Name, reader: &Reader<'_>, parts: &Parts<'_>) -> RouteConfig 
         name => Err(format!("names no table \"{name}\": {}", hint(name, parts.tables.keys()))),
     });
     let route = Route { table, ..settings(reader, route) };
-    check(reader, &route);
+    check(reader, &route, parts);
     let eligibility = eligibility::read(reader);
     RouteConfig { route, policies: ways.map(|way| way.policy), eligibility }
 }
@@ -167,6 +172,7 @@ fn settings(reader: &Reader<'_>, default: Route) -> Route {
         }),
         dead_letter: reader.get("dead_letter", default.dead_letter, name_or_empty),
         losses_max: reader.get("losses_max", default.losses_max, |node| node.count(1..=1_000)),
+        unconfirmed_max: reader.get("unconfirmed_max", default.unconfirmed_max, |node| node.count(1..=1_000)),
         lease: reader.get("lease", default.lease, |node| node.span(SECOND..=DAY)),
         send_timeout: reader.get("send_timeout", default.send_timeout, |node| node.span(MS..=HOUR * 8)),
         inline_first: reader
@@ -192,18 +198,14 @@ fn settings(reader: &Reader<'_>, default: Route) -> Route {
     }
 }
 
-fn check(reader: &Reader<'_>, route: &Route) {
-    let (findings, name) = (reader.findings(), &route.name);
-    if route.send_timeout * SEND_TIMEOUTS_PER_LEASE > route.lease {
-        let place = [reader.place_of("lease"), reader.place_of("send_timeout")].into_iter().max();
-        findings.error(
-            place.unwrap_or(reader.place()),
-            format!(
-                "send_timeout ({}) must be at most a third of lease ({}) in [routes.{name}]",
-                show_span(route.send_timeout),
-                show_span(route.lease)
-            ),
-        );
+fn check(reader: &Reader<'_>, route: &Route, parts: &Parts<'_>) {
+    let findings = reader.findings();
+    let transports: BTreeSet<&Name> = route.lanes.iter().map(|travel| &travel.transport).collect();
+    for transport in transports {
+        let Some(found) = parts.transports.get(transport) else { continue };
+        if let Some(wrong) = cut(route.send_timeout, reader.path(), transport, &found.value) {
+            findings.error(reader.place_of("send_timeout"), wrong);
+        }
     }
     if let Some(max) = route.destination_concurrency_max
         && max > route.concurrency_max
@@ -216,6 +218,22 @@ fn check(reader: &Reader<'_>, route: &Route) {
             ),
         );
     }
+}
+
+/// What is wrong with a send_timeout that ends a send before its transport has its answer.
+pub(super) fn cut(
+    send_timeout: Duration,
+    section: &str,
+    transport: &Name,
+    config: &TransportConfig,
+) -> Option<String> {
+    let (cut, least) = cut_timeouts(send_timeout, &config.timeouts())?;
+    Some(format!(
+        "send_timeout ({}) in [{section}] is too short for {cut} in [transports.{transport}]: a message that was taken \
+         would be sent again; make it at least {}, or shorten those",
+        show_span(send_timeout),
+        show_span(least)
+    ))
 }
 
 fn breaker(reader: &Reader<'_>) -> Option<BreakerConfig> {
@@ -270,4 +288,46 @@ fn name_or_empty(node: &Node) -> Result<Option<Name>, String> {
 
 fn permits(node: &Node) -> Result<usize, String> {
     Ok(node.count(1..=100_000)? as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::config::{Loaded, Sources, load};
+
+    fn loaded(route: &str) -> Result<Loaded, String> {
+        let text = format!(
+            "[transports.mail]\nkind = 'smtp'\n[transports.mq]\nkind = 'rabbitmq'\n\
+             [policies.p]\nbackoff = ['1s']\nmax_attempts = 2\n[routes.r]\npolicy = 'p'\n{route}"
+        );
+        let sources = Sources { file: Some(("f".into(), text)), ..Sources::default() };
+        load(&sources).map_err(|wrong| format!("{wrong:?}"))
+    }
+
+    #[test]
+    fn a_route_is_as_patient_as_its_most_patient_transport_and_repeats_as_its_strictest() {
+        let check = |route: &str, send_timeout_s: u64, unconfirmed_max: u32| {
+            let route = &loaded(route).unwrap().config.routes["r"].route;
+            assert_eq!(route.send_timeout, Duration::from_secs(send_timeout_s));
+            assert_eq!(route.unconfirmed_max, unconfirmed_max);
+        };
+        check("transport = 'mail'", 705, 3);
+        check("transport = 'mq'", 40, 20);
+        check("transport = 'mq'\nlanes = { low = { transport = 'mail' } }", 705, 3);
+        check("transport = 'mail'\nunconfirmed_max = 1", 705, 1);
+    }
+
+    #[test]
+    fn a_send_timeout_that_cuts_its_transport_is_refused_by_both_names() {
+        let wrong = loaded("transport = 'mail'\nsend_timeout = '60s'").unwrap_err();
+        for part in
+            ["send_timeout (1m) in [routes.r]", "data_timeout (10m) in [transports.mail]", "at least 10m41s"]
+        {
+            assert!(wrong.contains(part), "{part}: {wrong}");
+        }
+        assert!(loaded("transport = 'mail'\nsend_timeout = '641s'").is_ok());
+        let lane = loaded("transport = 'mq'\nsend_timeout = '1m'\nlanes = { low = { transport = 'mail' } }");
+        assert!(lane.unwrap_err().contains("[transports.mail]"));
+    }
 }

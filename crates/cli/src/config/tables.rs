@@ -1,14 +1,18 @@
 //! `[tables.NAME]`: applications' own tables, whose rows a route carries.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use redeliver_core::route::send_timeout_for;
 use redeliver_core::{Name, Route};
 use redeliver_stores::mails::{MailColumns, MailSource, check_query};
 use redeliver_stores::mapping::{Columns, Mapping, TableName, Times, Words, check_identifier, check_word};
 
-use super::reader::Reader;
+use super::reader::{Located, Reader};
+use super::routes::cut;
 use super::source::{Node, Value};
 use super::store::StoreUrl;
+use super::transports::TransportConfig;
 use super::value::{DAY, SECOND};
 
 /// An application's table: where it is, and what its columns and words mean.
@@ -55,8 +59,8 @@ impl Default for MailConfig {
             source: None,
             transport: "smtp".into(),
             concurrency_max: 8,
-            lease: Duration::from_secs(120),
-            send_timeout: Duration::from_secs(60),
+            lease: Duration::from_secs(765),
+            send_timeout: Duration::from_secs(705),
         }
     }
 }
@@ -90,7 +94,13 @@ impl TableConfig {
     }
 }
 
-pub(super) fn read(reader: &Reader<'_>) -> TableConfig {
+/// What sends mails, by its name.
+type Transports = BTreeMap<Name, Located<TransportConfig>>;
+
+/// How much longer a row is locked than its send may take, unless the config says otherwise.
+const LOCK_SLACK: Duration = Duration::from_secs(60);
+
+pub(super) fn read(reader: &Reader<'_>, transports: &Transports) -> TableConfig {
     let default = TableConfig::default();
     let config = TableConfig {
         url: reader.get("url", default.url, |node| match node.text()?.as_str() {
@@ -106,7 +116,7 @@ pub(super) fn read(reader: &Reader<'_>) -> TableConfig {
         retry_interval: reader.get("retry_interval", default.retry_interval, interval),
         columns: reader.section("columns", |reader| columns(reader, default.columns)),
         words: reader.section("words", |reader| words(reader, default.words)),
-        mail: reader.section("mail", |reader| mail(reader, default.mail)),
+        mail: reader.section("mail", |reader| mail(reader, default.mail, transports)),
     };
     if config.url == Some(StoreUrl::Memory) {
         reader.findings().error(reader.place_of("url"), "a table is in a database, not in memory:");
@@ -136,7 +146,7 @@ fn columns(reader: &Reader<'_>, default: Columns) -> Columns {
     }
 }
 
-fn mail(reader: &Reader<'_>, default: MailConfig) -> MailConfig {
+fn mail(reader: &Reader<'_>, default: MailConfig, transports: &Transports) -> MailConfig {
     let named = |key| reader.get(key, None, column);
     let columns = MailColumns {
         to: named("to").unwrap_or_default(),
@@ -168,18 +178,29 @@ fn mail(reader: &Reader<'_>, default: MailConfig) -> MailConfig {
             Some(MailSource::Columns(columns))
         }
     };
+    let transport: Name = reader.get("transport", default.transport, |node| Ok(node.text()?.into()));
+    let sends_by = transports.get(&transport).map(|found| &found.value);
+    let patience = sends_by.map_or(default.send_timeout, |config| send_timeout_for(&config.timeouts()));
+    let send_timeout = reader.get("send_timeout", patience, |node| node.span(SECOND..=DAY));
     let config = MailConfig {
         source,
-        transport: reader.get("transport", default.transport, |node| Ok(node.text()?.into())),
         concurrency_max: reader.get("concurrency_max", default.concurrency_max, |node| {
             Ok(u16::try_from(node.count(1..=1_000)?).unwrap_or(u16::MAX))
         }),
-        lease: reader.get("lease", default.lease, |node| node.span(SECOND..=DAY)),
-        send_timeout: reader.get("send_timeout", default.send_timeout, |node| node.span(SECOND..=DAY)),
+        lease: reader
+            .get("lease", default.lease.max(send_timeout + LOCK_SLACK), |node| node.span(SECOND..=DAY)),
+        send_timeout,
+        transport,
     };
     if config.lease <= config.send_timeout {
         let wrong = "lease must be longer than send_timeout: another sender takes the mail when it is over";
         reader.findings().error(reader.place_of("lease"), wrong);
+    }
+    if let Some(sends_by) = sends_by
+        && config.source.is_some()
+        && let Some(wrong) = cut(config.send_timeout, reader.path(), &config.transport, sends_by)
+    {
+        reader.findings().error(reader.place_of("send_timeout"), wrong);
     }
     config
 }

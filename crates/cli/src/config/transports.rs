@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redeliver_core::route::{UNCONFIRMED_MAX, UNCONFIRMED_MAX_RECOGNISED};
 #[cfg(feature = "kafka")]
 use redeliver_transports::kafka::KafkaConfig;
 use redeliver_transports::rabbitmq::{Broker, BrokerConfig, OnConfirm, RabbitmqConfig};
@@ -42,6 +43,32 @@ impl TransportConfig {
             Self::Redis(_) => "redis",
             Self::Scripted(_) => "scripted",
             Self::Smtp(_) => "smtp",
+        }
+    }
+
+    /// The time-outs that one send can use up one after another, by their keys.
+    pub fn timeouts(&self) -> Vec<(&'static str, Duration)> {
+        match self {
+            #[cfg(feature = "kafka")]
+            Self::Kafka(config) => config.timeouts(),
+            Self::Rabbitmq(config) => config.timeouts(),
+            #[cfg(feature = "redis")]
+            Self::Redis(config) => config.timeouts(),
+            Self::Scripted(_) => Vec::new(),
+            Self::Smtp(config) => config.timeouts(),
+        }
+    }
+
+    /// How many sends of one message may stay unconfirmed, unless the route says otherwise: few where the receiver
+    /// can't recognise a repeat.
+    pub const fn unconfirmed_max(&self) -> u32 {
+        match self {
+            #[cfg(feature = "kafka")]
+            Self::Kafka(_) => UNCONFIRMED_MAX_RECOGNISED,
+            Self::Rabbitmq(_) => UNCONFIRMED_MAX_RECOGNISED,
+            #[cfg(feature = "redis")]
+            Self::Redis(_) => UNCONFIRMED_MAX_RECOGNISED,
+            Self::Scripted(_) | Self::Smtp(_) => UNCONFIRMED_MAX,
         }
     }
 }

@@ -1,7 +1,5 @@
 //! What is turned away, at once and in words for whoever can change it.
 
-use std::time::Duration;
-
 use redeliver::profile::email_policy;
 use redeliver::{
     Content, Error, Mail, Outgoing, Redeliver, RedeliverBuilder, Route, Sent, Timestamp, rusqlite,
@@ -16,14 +14,14 @@ async fn an_outbox_that_cannot_work_is_not_opened() {
         assert!(said.contains(words), "{said}");
     };
     let memory = || Redeliver::builder("memory:");
-    let route = |lease| Route { lease, ..Route::new("paper", "desk", email_policy()) };
+    let route = |transport: &str| Route::new("paper", transport, email_policy());
     check(Redeliver::builder("mysql://db"), "stores are sqlite:PATH, postgres://… and memory:").await;
     check(Redeliver::builder("sqlite:"), "needs a path").await;
     check(Redeliver::builder("sqlite:no/such/directory/x.db"), "there is no directory").await;
     check(memory().accept_only(), "store in memory").await;
-    check(memory().route(route(Duration::from_secs(60))), "the transport desk, which isn't there").await;
-    check(memory().route(route(Duration::from_secs(20))), "at most a third of lease").await;
-    let twice = route(Duration::from_secs(60));
+    check(memory().route(route("desk")), "the transport desk, which isn't there").await;
+    check(memory().route(route("smtp")), "send_timeout (10s) of the route paper is too short").await;
+    let twice = route("desk");
     check(memory().route(twice.clone()).route(twice), "two routes are called paper").await;
     check(memory().smtp("localhost"), "the mail server: ").await;
     check(memory().from("desk"), "the sender: ").await;

@@ -84,6 +84,13 @@ pub struct KafkaConfig {
     pub compression: Compression,
 }
 
+impl KafkaConfig {
+    /// The time-outs that one send can use up one after another, by their keys.
+    pub fn timeouts(&self) -> Vec<(&'static str, Duration)> {
+        vec![("connect_timeout", self.cluster.connect_timeout), ("delivery_timeout", self.delivery_timeout)]
+    }
+}
+
 impl Default for KafkaConfig {
     fn default() -> Self {
         Self {

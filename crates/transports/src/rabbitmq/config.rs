@@ -48,6 +48,13 @@ pub struct RabbitmqConfig {
     pub queues: Vec<String>,
 }
 
+impl RabbitmqConfig {
+    /// The time-outs that one send can use up one after another, by their keys.
+    pub fn timeouts(&self) -> Vec<(&'static str, Duration)> {
+        vec![("connect_timeout", self.broker.connect_timeout), ("confirm_timeout", self.confirm_timeout)]
+    }
+}
+
 impl Default for RabbitmqConfig {
     fn default() -> Self {
         Self {

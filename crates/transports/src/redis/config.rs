@@ -43,6 +43,13 @@ pub struct RedisConfig {
     pub on_confirm: OnConfirm,
 }
 
+impl RedisConfig {
+    /// The time-outs that one send can use up one after another, by their keys.
+    pub fn timeouts(&self) -> Vec<(&'static str, Duration)> {
+        vec![("connect_timeout", self.server.connect_timeout), ("reply_timeout", self.server.reply_timeout)]
+    }
+}
+
 impl Default for RedisConfig {
     fn default() -> Self {
         Self {

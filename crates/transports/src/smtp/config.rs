@@ -27,7 +27,7 @@ pub struct SmtpConfig {
     pub connect_timeout: Duration,
     /// How long the server may take to answer a command.
     pub command_timeout: Duration,
-    /// How long the server may take to answer when it has got the mail.
+    /// How long the server may take to answer the final dot, when it has the whole mail.
     pub data_timeout: Duration,
     /// How long a connection is kept that nobody uses.
     pub idle_timeout: Duration,
@@ -46,7 +46,8 @@ impl Default for SmtpConfig {
             helo: String::new(),
             connect_timeout: Duration::from_secs(10),
             command_timeout: Duration::from_secs(30),
-            data_timeout: Duration::from_secs(60),
+            // RFC 5321, 4.5.3.2.6: who gives up earlier may send a mail twice that was taken.
+            data_timeout: Duration::from_secs(600),
             idle_timeout: Duration::from_secs(30),
             connections_max: 20,
         }
@@ -92,6 +93,15 @@ impl SmtpConfig {
     /// How the connection is encrypted.
     pub fn tls(&self) -> Tls {
         self.tls.unwrap_or_else(|| self.server.as_ref().map_or(Tls::Opportunistic, |server| server.tls))
+    }
+
+    /// The time-outs that one send can use up one after another, by their keys.
+    pub fn timeouts(&self) -> Vec<(&'static str, Duration)> {
+        vec![
+            ("connect_timeout", self.connect_timeout),
+            ("command_timeout", self.command_timeout),
+            ("data_timeout", self.data_timeout),
+        ]
     }
 
     /// What can't work, whatever the server says.

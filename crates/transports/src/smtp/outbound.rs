@@ -116,7 +116,7 @@ impl Transport for SmtpTransport {
         let Some(server) = &self.server else {
             return self.put_off(UNCONFIGURED_WAIT, UNCONFIGURED);
         };
-        let deadline = Deadline::new(&self.clock, within);
+        let deadline = Deadline::new(&self.clock, within, self.config.data_timeout);
         let mail = match self.write(envelope) {
             Ok(mail) => mail,
             Err(outcome) => return outcome,

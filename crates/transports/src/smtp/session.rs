@@ -145,11 +145,11 @@ impl Session {
             return Err(Trouble::Said(Stage::Dot, reply));
         }
         let unknown = |why: String| Ok(End::Unknown(format!("the mail was sent, but {why}")));
-        match deadline.wait(self.command_timeout, self.line.write(b".\r\n")).await {
+        match deadline.wait_for_answer(self.command_timeout, self.line.write(b".\r\n")).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return unknown("the connection broke at its end".to_owned()),
         }
-        match deadline.wait(self.data_timeout, self.line.read_reply()).await {
+        match deadline.wait_for_answer(self.data_timeout, self.line.read_reply()).await {
             Ok(Ok(reply)) if reply.is_intermediate() => {
                 unknown(format!("the answer makes no sense: {reply}"))
             }
