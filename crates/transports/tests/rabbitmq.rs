@@ -94,6 +94,26 @@ fn what_a_full_queue_does_not_take_has_failed() {
 }
 
 #[test]
+fn what_one_of_two_queues_does_not_take_is_lost_because_the_other_has_it() {
+    run(async {
+        let visitor = Visitor::to(&stage().server.url()).await;
+        let full = Table::default()
+            .with("x-max-length", Field::number(1))
+            .with("x-overflow", Field::string("reject-publish"));
+        visitor.make("narrow", full).await;
+        visitor.make("wide", Table::default()).await;
+        visitor.lead("both", &["narrow", "wide"]).await;
+        let transport =
+            transport(RabbitmqConfig { exchange: "both".to_owned(), ..config(&stage().server.url()) });
+        let first = carry(&transport, 1, &to("any", "a")).await;
+        assert!(matches!(first, Outcome::Delivered { .. }), "{first:?}");
+        let second = carry(&transport, 2, &to("any", "b")).await;
+        assert!(matches!(second, Outcome::Lost { .. }), "{second:?}");
+        assert_eq!((visitor.depth("narrow").await, visitor.depth("wide").await), (Some(1), Some(2)));
+    });
+}
+
+#[test]
 fn what_the_broker_never_takes_is_refused_and_its_neighbours_arrive() {
     run(async {
         let visitor = Visitor::to(&stage().server.url()).await;

@@ -110,3 +110,39 @@ async fn a_broker_that_was_gone_a_moment_ago_may_say_no_without_costing_a_try() 
         assert!(matches!(&no, Outcome::Deferred { reason, .. } if reason.contains("a moment ago")), "{no:?}");
     }
 }
+
+#[tokio::test]
+async fn a_nack_is_a_failure_only_if_the_queue_is_full_or_has_no_leader() {
+    for (target, depth, is_lost) in [
+        ("orders", Some(3), false),
+        (LEADERLESS, Some(0), false),
+        ("orders", Some(0), true),
+        ("orders", None, true),
+    ] {
+        let rig = rig().await;
+        rig.peer.behave(Manner::Fails).await;
+        rig.peer.hold(depth);
+        let (message, content) = (make::message(1), rig.content(1));
+        let envelope = Envelope { message: &message, content: &content, target: Some(target) };
+        let outcome = rig.transport.carry(&envelope, Duration::from_secs(60)).await;
+        match is_lost {
+            true => assert!(matches!(outcome, Outcome::Lost { .. }), "{target} {depth:?}: {outcome:?}"),
+            false => assert!(matches!(outcome, Outcome::Failed(_)), "{target} {depth:?}: {outcome:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_nack_is_lost_if_the_message_may_have_gone_to_other_queues_too() {
+    let copies =
+        |name: &str| Content { headers: vec![(name.to_owned(), "emails".into())], ..Content::of_bytes("a") };
+    for (exchange, content) in [("events", Content::of_bytes("a")), ("", copies("CC")), ("", copies("BCC"))] {
+        let rig =
+            rig_with(RabbitmqConfig { exchange: exchange.to_owned(), ..RabbitmqConfig::default() }).await;
+        rig.peer.behave(Manner::Fails).await;
+        let message = make::message(1);
+        let envelope = Envelope { message: &message, content: &content, target: Some("orders") };
+        let outcome = rig.transport.carry(&envelope, Duration::from_secs(60)).await;
+        assert!(matches!(outcome, Outcome::Lost { .. }), "{exchange} {content:?}: {outcome:?}");
+    }
+}

@@ -18,12 +18,18 @@ pub(super) async fn ensure(connection: &Connection, queue: &Short) -> Result<boo
 
 /// Whether there is such a queue, of whatever type.
 pub(super) async fn exists(connection: &Connection, queue: &Short) -> Result<bool, Closed> {
+    Ok(depth(connection, queue).await?.is_some())
+}
+
+/// How many messages wait in a queue, if there is one.
+pub(super) async fn depth(connection: &Connection, queue: &Short) -> Result<Option<u32>, Closed> {
     // The broker ends the channel that asks for what isn't there.
     let channel = connection.channel().await?;
     let (flags, arguments) = (flags::PASSIVE, Table::default());
     match channel.call(&Method::QueueDeclare { reserved: 0, queue: queue.clone(), flags, arguments }).await {
-        Ok(_) => Ok(true),
-        Err(closed) if closed.code() == Some(code::NOT_FOUND) => Ok(false),
+        Ok(Method::QueueDeclareOk { messages, .. }) => Ok(Some(messages)),
+        Ok(_) => Ok(Some(0)),
+        Err(closed) if closed.code() == Some(code::NOT_FOUND) => Ok(None),
         Err(closed) => Err(closed),
     }
 }

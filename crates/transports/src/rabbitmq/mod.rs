@@ -7,6 +7,7 @@ mod declare;
 mod dial;
 mod inbound;
 mod labels;
+mod nack;
 mod outbound;
 mod parcel;
 mod retry_message;

@@ -15,6 +15,7 @@ use super::amqp::{Channel, Closed, Confirm, Connection};
 use super::classify;
 use super::config::{OnConfirm, RabbitmqConfig};
 use super::dial::Dial;
+use super::nack::{Inquiry, Standing};
 use super::parcel::Parcel;
 use super::{labels, retry_message};
 
@@ -52,6 +53,7 @@ pub struct RabbitmqTransport {
     queues: Vec<Short>,
     dial: Option<Dial>,
     link: tokio::sync::Mutex<Link>,
+    inquiry: Inquiry,
     /// Messages that were under way when the broker refused one of them: each goes alone, so that its word is its own.
     suspects: Mutex<HashSet<Arc<str>>>,
     /// The queues of messages that were carried and are not yet written down: they count when they are.
@@ -97,7 +99,8 @@ impl RabbitmqTransport {
         let queues = config.queues.iter().map(short).collect::<Result<_, _>>()?;
         let dial = Dial::new(&config.broker, format!("redeliver transport {name}"), 0)?;
         let (link, suspects, uncounted) = Default::default();
-        Ok(Self { name, config, clock, exchange, queues, dial, link, suspects, uncounted })
+        let inquiry = Inquiry::new(Arc::clone(&clock));
+        Ok(Self { name, config, clock, exchange, queues, dial, link, inquiry, suspects, uncounted })
     }
 
     /// The open connection, made if there is none.
@@ -165,6 +168,7 @@ impl RabbitmqTransport {
             return Outcome::Refused(Failure::new(text).with_code(classify::INVALID));
         }
         let name = Arc::clone(&parcel.name);
+        let end = self.clock.uptime() + within;
         let told = match open.channel.publish(&parcel.address, name, &parcel.head, &parcel.body) {
             Ok(told) => told,
             Err(why) => return self.put_off(SHORT_WAIT, &format!("the connection was lost: {why}")),
@@ -176,10 +180,7 @@ impl RabbitmqTransport {
             },
             Ok(Ok(Confirm::NotTaken)) => {
                 self.leave(open);
-                match self.clock.uptime() < open.recovers_until {
-                    true => self.put_off(SHORT_WAIT, RECOVERING),
-                    false => Outcome::Failed(classify::nack()),
-                }
+                self.nacked(open, parcel, end.saturating_sub(self.clock.uptime())).await
             }
             Ok(Ok(Confirm::Returned { code, text })) => {
                 Outcome::Failed(classify::unroutable(&parcel.address, code, &text))
@@ -189,6 +190,25 @@ impl RabbitmqTransport {
                 self.leave(open);
                 Outcome::Lost { reason: "the broker did not confirm in time".into() }
             }
+        }
+    }
+
+    /// The broker sent a nack, which says that it doesn't answer for the message, and not whether any queue has it.
+    async fn nacked(&self, open: &Open, parcel: &Parcel, within: Duration) -> Outcome {
+        let lost = |reason: &str| Outcome::Lost { reason: reason.into() };
+        if parcel.may_have_copies {
+            return lost("the broker could not take it, but another queue may have it");
+        }
+        let recovers = self.clock.uptime() < open.recovers_until;
+        let asked = self.inquiry.standing(&open.connection, &parcel.address.routing_key);
+        match tokio::time::timeout(within, asked).await {
+            Ok(Standing::Full | Standing::Silent | Standing::Empty) if recovers => {
+                self.put_off(SHORT_WAIT, RECOVERING)
+            }
+            Ok(Standing::Full | Standing::Silent) => Outcome::Failed(classify::nack()),
+            Ok(Standing::Empty) => lost("the broker could not take it, though its queue is not full"),
+            Ok(Standing::Gone) => lost("the broker could not take it, and its queue is gone"),
+            Err(_) => lost("the broker could not take it, and there was no time to ask why"),
         }
     }
 

@@ -34,6 +34,8 @@ const OURS: [&str; 7] = [
     ATTEMPTS_HEADER,
     HISTORY_HEADER,
 ];
+/// Headers that name more queues.
+const COPY_HEADERS: [&str; 2] = ["CC", "BCC"];
 /// Attributes that become properties begin like this: `amqp.priority`.
 pub const PROPERTY: &str = "amqp.";
 /// Attributes that tell the type of a header that is no string begin like this: `amqp.header.NAME`.
@@ -47,6 +49,8 @@ pub(super) struct Parcel {
     pub(super) name: Arc<str>,
     pub(super) head: Bytes,
     pub(super) body: Bytes,
+    /// Whether it may go to more than one queue: by an exchange, or by the headers with which a sender names more queues.
+    pub(super) may_have_copies: bool,
 }
 
 impl Parcel {
@@ -64,7 +68,10 @@ impl Parcel {
         }
         let body = review.unwrap_or_else(|| envelope.content.bytes.clone());
         let head = properties.head(body.len());
-        Ok(Self { address: Address { exchange: exchange.clone(), routing_key }, name, head, body })
+        let may_have_copies = !exchange.as_str().is_empty()
+            || envelope.content.headers.iter().any(|(name, _)| COPY_HEADERS.contains(&name.as_str()));
+        let address = Address { exchange: exchange.clone(), routing_key };
+        Ok(Self { address, name, head, body, may_have_copies })
     }
 }
 

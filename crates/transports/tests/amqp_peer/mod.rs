@@ -41,6 +41,8 @@ struct Told {
     /// What waits for a consumer, whether it was on its way before.
     waiting: Mutex<VecDeque<(bool, Bytes)>>,
     unacknowledged: AtomicUsize,
+    /// How many messages its queues are said to hold; none if they are said not to be there.
+    depth: Mutex<Option<u32>>,
     /// How many more that ask for what comes get no answer.
     unanswered: AtomicUsize,
     /// How many more callers are treated otherwise, and how.
@@ -59,6 +61,7 @@ impl Peer {
             seen: Mutex::default(),
             waiting: Mutex::default(),
             unacknowledged: AtomicUsize::new(0),
+            depth: Mutex::new(Some(1)),
             unanswered: AtomicUsize::new(0),
             odd: AtomicUsize::new(0),
             odd_manner: Mutex::new(Manner::Takes),
@@ -90,6 +93,11 @@ impl Peer {
         self.told.waiting.lock().unwrap().push_back((false, bytes));
         self.told.news.notify_waiters();
         self.told.news.notify_one();
+    }
+
+    /// Says from now on that its queues hold so many messages, or that they are not there.
+    pub fn hold(&self, depth: Option<u32>) {
+        *self.told.depth.lock().unwrap() = depth;
     }
 
     /// Leaves so many that ask for what comes without an answer.
@@ -231,7 +239,8 @@ impl Talk {
                         }
                         self.consumer = Some(channel);
                     }
-                    let Some(answer) = answer(&method) else {
+                    let depth = *self.told.depth.lock().unwrap();
+                    let Some(answer) = answer(&method, depth) else {
                         if matches!(method, Method::BasicPublish { .. }) {
                             coming = Some((None, 0, BytesMut::new()));
                         }
@@ -301,7 +310,7 @@ impl Talk {
 }
 
 /// What a broker that means well answers to a method.
-fn answer(method: &Method) -> Option<Method> {
+fn answer(method: &Method, depth: Option<u32>) -> Option<Method> {
     match method {
         Method::ConnectionStartOk { .. } => {
             Some(Method::ConnectionTune { channel_max: 0, frame_max: FRAME_MAX as u32, heartbeat: 60 })
@@ -312,7 +321,14 @@ fn answer(method: &Method) -> Option<Method> {
         Method::ChannelClose { .. } => Some(Method::ChannelCloseOk {}),
         Method::QueueDeclare { queue, .. } if queue.as_str() == LEADERLESS => None,
         Method::QueueDeclare { queue, .. } => {
-            Some(Method::QueueDeclareOk { queue: queue.clone(), messages: 0, consumers: 0 })
+            let gone = || Method::ChannelClose {
+                code: 404,
+                text: Short::cut("NOT_FOUND - its home node is down"),
+                class: 50,
+                number: 10,
+            };
+            let queue = queue.clone();
+            Some(depth.map_or_else(gone, |messages| Method::QueueDeclareOk { queue, messages, consumers: 0 }))
         }
         Method::BasicQos { .. } => Some(Method::BasicQosOk {}),
         Method::BasicConsume { tag, .. } => Some(Method::BasicConsumeOk { tag: tag.clone() }),

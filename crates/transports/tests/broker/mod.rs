@@ -62,6 +62,27 @@ impl Visitor {
         channel.call(&declare).await.unwrap();
     }
 
+    /// Leads everything from an exchange to these queues.
+    pub async fn lead(&self, exchange: &str, queues: &[&str]) {
+        let channel = self.connection.channel().await.unwrap();
+        let (exchange, kind) = (Short::new(exchange).unwrap(), Short::cut("fanout"));
+        let (flags, arguments) = (flags::DURABLE, Table::default());
+        let declare =
+            Method::ExchangeDeclare { reserved: 0, exchange: exchange.clone(), kind, flags, arguments };
+        channel.call(&declare).await.unwrap();
+        for queue in queues {
+            let bind = Method::QueueBind {
+                reserved: 0,
+                queue: Short::new(*queue).unwrap(),
+                exchange: exchange.clone(),
+                routing_key: Short::default(),
+                flags: 0,
+                arguments: Table::default(),
+            };
+            channel.call(&bind).await.unwrap();
+        }
+    }
+
     /// The next so many messages of a queue; they are acknowledged.
     pub async fn take(&self, queue: &str, count: usize) -> Vec<Delivery> {
         let channel = self.connection.channel().await.unwrap();
