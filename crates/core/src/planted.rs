@@ -43,11 +43,12 @@ pub enum Bug {
     OtherContentTakenForDuplicate,
     OtherContentReplacesMessage,
     UnconfirmedIgnoresBudget,
+    AnswersBeforeSync,
 }
 
 impl Bug {
     /// All faults.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::ApplyIgnoresFence,
         Self::ClaimKeepsFence,
         Self::NoSelfFence,
@@ -85,6 +86,7 @@ impl Bug {
         Self::OtherContentTakenForDuplicate,
         Self::OtherContentReplacesMessage,
         Self::UnconfirmedIgnoresBudget,
+        Self::AnswersBeforeSync,
     ];
 }
 

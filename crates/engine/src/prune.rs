@@ -8,9 +8,6 @@ use redeliver_core::planted::{self, Bug};
 use crate::engine::Engine;
 use crate::store::{PruneRequest, Pruned, StoreError};
 
-/// Messages deleted at once, at most, so that nobody waits long for the store.
-const BATCH_MAX: usize = 500;
-
 /// How long every message stays after its end, whatever its route keeps: whoever waits for one sees how it ended.
 const SEEN_FOR: Duration = Duration::from_secs(2);
 
@@ -55,15 +52,15 @@ impl Engine {
     /// Deletes a batch of one route, and says whether it was full, so that there is probably more.
     async fn prune_batch(&self, name: &str) -> Result<bool, StoreError> {
         let Some(route) = self.route(name) else { return Ok(false) };
-        let now = self.clock.now();
+        let (now, limit) = (self.clock.now(), self.store.prune_at_once());
         let request = PruneRequest {
             route: route.name.clone(),
             before: now.minus(route.retention.max(SEEN_FOR)),
             key_retention: route.key_retention,
             now,
-            limit: BATCH_MAX,
+            limit,
         };
         let Pruned { messages, keys } = self.store.prune(request).await?;
-        Ok(messages.max(keys) >= BATCH_MAX)
+        Ok(messages.max(keys) >= limit)
     }
 }

@@ -64,6 +64,11 @@ pub trait Store: Send + Sync + 'static {
         1
     }
 
+    /// How many messages are worth deleting at once: few where everybody waits for one writer.
+    fn prune_at_once(&self) -> usize {
+        500
+    }
+
     /// All gates that aren't simply open.
     async fn gates(&self) -> Result<Vec<GateRecord>, StoreError>;
 

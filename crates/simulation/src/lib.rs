@@ -14,5 +14,6 @@ pub mod sources;
 pub mod stage;
 pub mod store;
 pub mod stores;
+pub mod threaded;
 pub mod transport;
 pub mod world;

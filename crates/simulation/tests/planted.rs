@@ -4,9 +4,11 @@ use redeliver_core::planted::{Bug, plant};
 use redeliver_simulation::batch::{Batch, run_batch};
 use redeliver_simulation::crowd::crowds;
 use redeliver_simulation::stores::in_memory;
+use redeliver_simulation::threaded::on_threads;
 
 const SEEDS_MAX: u64 = 5_000;
 const CROWDS_MAX: u64 = 4;
+const THREADED_MAX: u64 = 500;
 
 /// Runs seeds with this bug: small worlds, or crowds for a bug that takes more than one batch to show.
 fn run_with(bug: Bug) -> Batch {
@@ -14,6 +16,10 @@ fn run_with(bug: Bug) -> Batch {
         Bug::BeatsBehindTheReaper | Bug::PrunesOneBatch => run_batch(0, CROWDS_MAX, 1, || {
             plant(Some(bug));
             crowds()
+        }),
+        Bug::AnswersBeforeSync => run_batch(0, THREADED_MAX, 1, || {
+            plant(Some(bug));
+            on_threads()
         }),
         _ => run_batch(0, SEEDS_MAX, 1, || {
             plant(Some(bug));

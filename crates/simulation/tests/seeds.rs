@@ -2,9 +2,11 @@
 
 use redeliver_simulation::batch::run_batch;
 use redeliver_simulation::stores::{in_memory, on_sqlite};
+use redeliver_simulation::threaded::on_threads;
 
 const SEEDS_IN_MEMORY: u64 = 100_000;
 const SEEDS_ON_SQLITE: u64 = 2_000;
+const SEEDS_ON_THREADS: u64 = 2_000;
 
 #[test]
 fn no_seed_breaks_a_promise_in_memory() {
@@ -18,6 +20,14 @@ fn no_seed_breaks_a_promise_on_sqlite() {
     // Other seeds than in memory: the same ones would draw the same things.
     let batch = run_batch(1_000_000, 1_000_000 + SEEDS_ON_SQLITE, 1, on_sqlite);
     println!("on SQLite, {batch}");
+    assert!(batch.violations.is_empty(), "{batch}");
+}
+
+/// Its seeds draw work and faults, not the turns of the threads.
+#[test]
+fn no_seed_breaks_a_promise_on_the_threads_of_sqlite() {
+    let batch = run_batch(0, SEEDS_ON_THREADS, 1, on_threads);
+    println!("on the threads of SQLite, {batch}");
     assert!(batch.violations.is_empty(), "{batch}");
 }
 

@@ -110,7 +110,19 @@ impl Sqlite {
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let (db, lock, first) = open_first(path, &options)?;
-        Ok(first.with(Threads::start(path, db, &options, lock)?))
+        Ok(first.with(Threads::start(path, db, &options, lock, None)?))
+    }
+
+    /// The same on a disk that syncs the log as a simulation has it.
+    #[cfg(feature = "planted")]
+    pub fn open_on(
+        path: impl AsRef<Path>,
+        options: OpenOptions,
+        disk: sync::Sync,
+    ) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let (db, lock, first) = open_first(path, &options)?;
+        Ok(first.with(Threads::start(path, db, &options, lock, Some(disk))?))
     }
 
     /// How many transactions were tried so far; calls that come together share one.

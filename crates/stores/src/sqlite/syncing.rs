@@ -104,7 +104,6 @@ fn the_writer_goes_on_while_a_large_commit_is_synced() {
     }
     // Whoever looks is told of both, as soon as the disk has them.
     let mut seen = disk.count();
-    disk.begun.recv().unwrap();
     a_moment();
     assert!(second.try_recv().is_err() && seen.try_recv().is_err());
     for _ in 0..3 {
@@ -149,6 +148,20 @@ fn a_duplicate_of_another_process_is_answered_after_its_commit_is_synced() {
     // What is synced is not synced again.
     assert_eq!(disk.count().blocking_recv().unwrap().0, Ok(1));
     assert!(disk.begun.try_recv().is_err());
+}
+
+/// The system tells of a failure once: a second sync would say that all is well.
+#[test]
+fn a_sync_beside_one_that_failed_answers_nobody() {
+    let disk = Disk::new();
+    let first = disk.insert(0..MANY);
+    disk.begun.recv().unwrap();
+    let second = disk.insert(MANY..MANY + 1);
+    a_moment();
+    disk.end.send(Err(io::Error::other("no such device"))).unwrap();
+    disk.end.send(Ok(())).unwrap();
+    assert!(first.blocking_recv().unwrap().0.is_err());
+    assert!(second.blocking_recv().unwrap().0.is_err(), "answered by a sync that wrote nothing");
 }
 
 #[test]

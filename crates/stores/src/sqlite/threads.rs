@@ -43,6 +43,7 @@ impl Threads {
         db: Connection,
         options: &OpenOptions,
         lock: Option<File>,
+        disk: Option<sync::Sync>,
     ) -> Result<Self, OpenError> {
         let no_thread = |error: std::io::Error| OpenError::Unreachable {
             path: path.to_owned(),
@@ -58,7 +59,7 @@ impl Threads {
         }
         let log = match sync::of(&db, options.durability).map_err(|fault| open_error(path, fault))? {
             Some(sync) => {
-                let (log, thread) = Log::synced_by(sync, &health).map_err(no_thread)?;
+                let (log, thread) = Log::synced_by(disk.unwrap_or(sync), &health).map_err(no_thread)?;
                 threads.push(thread);
                 log
             }

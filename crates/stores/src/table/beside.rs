@@ -169,6 +169,10 @@ impl Store for Beside {
         self.own.claims_at_once()
     }
 
+    fn prune_at_once(&self) -> usize {
+        self.own.prune_at_once()
+    }
+
     async fn gates(&self) -> Result<Vec<GateRecord>, StoreError> {
         self.own.gates().await
     }
