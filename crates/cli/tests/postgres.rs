@@ -123,6 +123,7 @@ fn readyz_tells_when_the_database_is_away_and_when_it_is_back() {
     let mut server = PostgresServer::start();
     let place = place_at(&server.url("postgres"));
     let process = place.serve();
+    until("the first heartbeat is confirmed", || readiness(&process).0 == 200);
     let (status, text) = readiness(&process);
     assert!(status == 200 && text.contains("\"durability\":\"full\""), "{status} {text}");
     server.kill();
