@@ -10,6 +10,7 @@ pub mod insert;
 pub mod instances;
 pub mod keys;
 pub mod leases;
+pub mod limits;
 pub mod look;
 pub mod prune;
 pub mod reap;
@@ -211,6 +212,17 @@ macro_rules! store_tests {
                 a_deed_is_written_with_its_gate
                 a_refused_gate_change_writes_no_deed
                 of_many_who_change_a_gate_at_once_one_does
+            }
+            limits {
+                two_instances_never_get_the_same_slots
+                of_many_who_ask_at_once_none_gets_the_slots_of_another
+                destinations_have_slots_of_their_own
+                permits_are_shared_by_all_who_live
+                of_many_who_ask_at_once_none_gets_the_permit_of_another
+                the_permits_of_a_dead_instance_come_back
+                permits_count_until_the_time_that_their_holder_named
+                a_call_that_comes_late_changes_no_permits
+                limits_that_no_longer_matter_are_forgotten
             }
             prune {
                 what_was_put_away_long_ago_is_deleted

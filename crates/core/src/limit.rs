@@ -1,20 +1,34 @@
-//! How fast a destination may be spoken to: a bucket that fills at a steady rate.
+//! How fast, and how many at once, the fleet may send to a destination.
+//!
+//! A rate is a timeline of slots, one send each, that the store gives out. A slot is open for a moment only and is
+//! lost if nobody uses it, so no window of a second or more ever has more starts than the rate allows. A concurrency
+//! limit is a number of permits; each instance holds some of them.
+
+pub mod share;
+
+use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// At most this many carryings a second, with a burst of as many as fit in one second.
+/// How long after the beginning of its slot a send may start, by the clock of its instance.
+pub const OPEN_FOR: Duration = Duration::from_millis(80);
+/// How far ahead a send may reserve its slot.
+pub const RESERVE_AHEAD: Duration = Duration::from_secs(2);
+/// How far ahead slots must be free before more messages are claimed or released for them.
+pub const CLAIM_AHEAD: Duration = Duration::from_millis(500);
+/// What a window of one second loses to starts that are late: [`OPEN_FOR`], and what the clocks of two instances may
+/// differ by.
+const LATE_US_MAX: i64 = 100_000;
+/// How much further ahead than it should be a timeline may look to an instance whose clock is behind, or whose question
+/// was under way for long. Anything more means that the clock was set back.
+const SKEW_US_MAX: i64 = 600_000_000;
+const SECOND_US: f64 = 1_000_000.0;
+
+/// At most this many sends a second.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// Carryings a second.
+    /// Sends a second.
     pub per_s: f64,
-}
-
-/// The bucket of one destination. Starts full.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Bucket {
-    rate: Rate,
-    tokens: f64,
-    filled_at: Timestamp,
 }
 
 impl Rate {
@@ -35,50 +49,135 @@ impl Rate {
         Ok(Self { per_s: count / seconds })
     }
 
-    fn burst(self) -> f64 {
-        self.per_s.max(1.0)
+    /// Microseconds from one slot to the next.
+    ///
+    /// A start can be late by up to `LATE_US_MAX`, so the starts of a window come from slots of a span that is longer by
+    /// that much. The gap makes up for it: in a second from one per second on, between two sends below that.
+    pub fn gap_us(self) -> i64 {
+        let late_us = LATE_US_MAX as f64;
+        let gap_us = if self.per_s >= 1.0 {
+            (SECOND_US + late_us) / self.per_s
+        } else {
+            SECOND_US / self.per_s + late_us
+        };
+        (gap_us.ceil() as i64).max(1)
     }
 }
 
-impl Bucket {
-    /// A full bucket.
-    pub fn new(rate: Rate, now: Timestamp) -> Self {
-        Self { rate, tokens: rate.burst(), filled_at: now }
-    }
+/// The limits of a route's sends to each destination.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Microseconds from one send to the next, if the rate is limited.
+    pub gap_us: Option<i64>,
+    /// Sends under way at once, if they are limited.
+    pub at_once_max: Option<usize>,
+}
 
-    /// How many carryings may start now.
-    pub fn available(&mut self, now: Timestamp) -> usize {
-        self.fill(now);
-        self.tokens as usize
-    }
+/// The slots of a destination that are taken, as the store keeps them. A new destination has the default.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timeline {
+    /// Where the first free slot begins, in microseconds since 1970.
+    pub free_at_us: i64,
+    /// The length of the last slot before that.
+    pub gap_us: i64,
+}
 
-    /// Takes one carrying's worth, or says when there will be one.
-    pub fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
-        self.fill(now);
-        if self.tokens >= 1.0 {
-            self.tokens -= 1.0;
-            return Ok(());
+/// What one instance asks of a destination's limits.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The limits.
+    pub limits: Limits,
+    /// The time. No slot begins before it.
+    pub now: Timestamp,
+    /// Sends of this instance that are under way.
+    pub in_use: usize,
+    /// Sends that it wants to start besides. With none, it gives back the permits that it doesn't use.
+    pub sends: usize,
+}
+
+/// What an instance is given of a destination's limits.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// Where the first of its slots begins, in microseconds since 1970.
+    pub first_us: i64,
+    /// How many slots it has, one after another. None where the rate isn't limited.
+    pub slots: usize,
+    /// Where the first slot begins that is still free.
+    pub free_at_us: i64,
+    /// Permits that this instance has now. None where the number of sends at once isn't limited.
+    pub held: usize,
+    /// Permits that nobody has.
+    pub free: usize,
+}
+
+impl Timeline {
+    /// Gives an instance what it asked for, as far as there is any. `held_elsewhere` are the permits of other instances.
+    pub fn grant(&mut self, ask: &Ask, held_elsewhere: usize) -> Grant {
+        let mut grant = Grant::default();
+        let mut sends = ask.sends;
+        if let Some(max) = ask.limits.at_once_max {
+            let left = max.saturating_sub(held_elsewhere);
+            grant.held = (ask.in_use + ask.sends).min(left).max(ask.in_use);
+            grant.free = left.saturating_sub(grant.held);
+            // A slot without a permit would be lost.
+            sends = sends.min(grant.held - ask.in_use);
         }
-        let wait_ms = ((1.0 - self.tokens) / self.rate.per_s * 1_000.0).ceil();
-        Err(Timestamp::from_ms(now.as_ms().saturating_add((wait_ms as i64).max(1))))
+        if let Some(gap_us) = ask.limits.gap_us {
+            (grant.first_us, grant.slots) = self.reserve(ask.now, gap_us, sends);
+        }
+        grant.free_at_us = self.free_at_us;
+        grant
     }
 
-    /// Gives one back: it was taken, but nothing was sent.
-    pub fn give_back(&mut self) {
-        self.tokens = (self.tokens + 1.0).min(self.rate.burst());
+    /// Takes up to `count` slots, as many as begin soon: where the first one begins, and how many.
+    fn reserve(&mut self, now: Timestamp, gap_us: i64, count: usize) -> (i64, usize) {
+        let now_us = us(now);
+        let ahead_us = span_us(RESERVE_AHEAD);
+        if self.free_at_us > now_us + ahead_us + self.gap_us + SKEW_US_MAX {
+            *self = Self::default();
+        }
+        let first_us = self.free_at_us.max(now_us);
+        let count = count.min(slots_within(first_us, now_us + ahead_us, gap_us));
+        if count > 0 {
+            let taken_us = gap_us.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
+            *self = Self { free_at_us: first_us.saturating_add(taken_us), gap_us };
+        }
+        (first_us, count)
     }
 
-    fn fill(&mut self, now: Timestamp) {
-        let seconds = now.since(self.filled_at).as_secs_f64();
-        self.tokens = (self.tokens + seconds * self.rate.per_s).min(self.rate.burst());
-        self.filled_at = self.filled_at.max(now);
+    /// Whether forgetting it changes nothing at this time.
+    pub fn is_past(&self, now: Timestamp) -> bool {
+        self.free_at_us <= us(now)
     }
+}
+
+/// Slots that begin at `first_us`, `first_us + gap_us` and so on, before `end_us`.
+fn slots_within(first_us: i64, end_us: i64, gap_us: i64) -> usize {
+    let span_us = end_us.saturating_sub(first_us).max(0);
+    usize::try_from(span_us.div_euclid(gap_us) + i64::from(span_us % gap_us != 0)).unwrap_or(usize::MAX)
+}
+
+fn us(at: Timestamp) -> i64 {
+    at.as_ms().saturating_mul(1_000)
+}
+
+fn span_us(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_ms(ms)
+    }
+
+    fn asks(per_s: f64, now_ms: i64, sends: usize) -> Ask {
+        let limits = Limits { gap_us: Some(Rate { per_s }.gap_us()), at_once_max: None };
+        Ask { limits, now: at(now_ms), in_use: 0, sends }
+    }
 
     #[test]
     fn rates_are_read() {
@@ -90,32 +189,105 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_bucket_says_when_to_come_back() {
-        let now = Timestamp::from_ms(0);
-        let mut bucket = Bucket::new(Rate { per_s: 2.0 }, now);
-        assert_eq!([bucket.take(now), bucket.take(now)], [Ok(()), Ok(())]);
-        assert_eq!(bucket.take(now), Err(Timestamp::from_ms(500)));
-        assert_eq!(bucket.take(Timestamp::from_ms(500)), Ok(()));
-        bucket.give_back();
-        assert_eq!(bucket.available(Timestamp::from_ms(500)), 1);
+    fn gaps_leave_room_for_late_starts() {
+        for (per_s, gap_us) in [(1.0, 1_100_000), (2.0, 550_000), (1_000.0, 1_100), (0.1, 10_100_000)] {
+            assert_eq!(Rate { per_s }.gap_us(), gap_us, "{per_s}");
+        }
+        assert_eq!(Rate { per_s: 1e12 }.gap_us(), 1);
+    }
+
+    #[test]
+    fn two_who_ask_get_slots_one_after_another() {
+        let mut timeline = Timeline::default();
+        let first = timeline.grant(&asks(10.0, 1_000, 3), 0);
+        assert_eq!((first.first_us, first.slots, first.free_at_us), (1_000_000, 3, 1_330_000));
+        let second = timeline.grant(&asks(10.0, 1_001, 2), 0);
+        assert_eq!((second.first_us, second.slots), (1_330_000, 2));
+    }
+
+    #[test]
+    fn nobody_reserves_far_ahead() {
+        let mut timeline = Timeline::default();
+        assert_eq!(timeline.grant(&asks(10.0, 0, 100), 0).slots, 19, "those that begin within two seconds");
+        assert_eq!(timeline.grant(&asks(10.0, 0, 100), 0).slots, 0);
+        assert_eq!(timeline.grant(&asks(10.0, 300, 100), 0).slots, 2, "time makes room for more");
+        assert_eq!(Timeline::default().grant(&asks(0.01, 0, 100), 0).slots, 1, "there is one at once");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_does_not_stop_a_destination() {
+        let hour_ms = 3_600_000;
+        let mut timeline = Timeline::default();
+        timeline.grant(&asks(10.0, hour_ms, 5), 0);
+        let grant = timeline.grant(&asks(10.0, 0, 5), 0);
+        assert_eq!((grant.first_us, grant.slots), (0, 5));
+        let mut slow = Timeline::default();
+        slow.grant(&asks(0.001, hour_ms, 1), 0);
+        assert_eq!(slow.grant(&asks(0.001, hour_ms, 1), 0).slots, 0, "a long gap is no such clock");
+    }
+
+    #[test]
+    fn permits_are_shared_and_never_taken_from_a_send_under_way() {
+        let limits = Limits { gap_us: None, at_once_max: Some(5) };
+        let ask = |in_use, sends| Ask { limits, now: at(0), in_use, sends };
+        let held = |ask: &Ask, elsewhere| {
+            let grant = Timeline::default().grant(ask, elsewhere);
+            (grant.held, grant.free)
+        };
+        assert_eq!(held(&ask(0, 3), 0), (3, 2));
+        assert_eq!(held(&ask(0, 3), 4), (1, 0));
+        assert_eq!(held(&ask(1, 3), 5), (1, 0), "the limit was lowered");
+        assert_eq!(held(&ask(1, 0), 2), (1, 2), "unused ones are given back");
+    }
+
+    #[test]
+    fn a_send_without_a_permit_takes_no_slot() {
+        let limits = Limits { gap_us: Some(100_000), at_once_max: Some(2) };
+        let grant = Timeline::default().grant(&Ask { limits, now: at(0), in_use: 1, sends: 3 }, 0);
+        assert_eq!((grant.held, grant.slots), (2, 1));
+    }
+
+    /// Starts of a few instances that draw and start as late as they may, by clocks that differ.
+    fn starts(per_s: f64, steps: &[(i64, usize, i64)]) -> Vec<i64> {
+        let mut timeline = Timeline::default();
+        let gap_us = Rate { per_s }.gap_us();
+        let mut now_ms = 1_000_000;
+        let mut starts = Vec::new();
+        for (wait_ms, sends, late_ms) in steps {
+            now_ms += wait_ms;
+            let grant = timeline.grant(&asks(per_s, now_ms, *sends), 0);
+            let slots = (0..grant.slots as i64).map(|n| grant.first_us + n * gap_us);
+            starts.extend(slots.map(|slot_us| slot_us + late_ms * 1_000));
+        }
+        starts.sort_unstable();
+        starts
+    }
+
+    fn most_in(starts: &[i64], window_us: i64) -> usize {
+        let in_window =
+            |from: &i64| starts.iter().filter(|at| (*from..from + window_us).contains(*at)).count();
+        starts.iter().map(in_window).max().unwrap_or(0)
     }
 
     proptest! {
         #[test]
-        fn no_second_has_more_than_twice_the_rate(per_s in 1u32..50, steps in prop::collection::vec(0i64..100, 1..400)) {
-            let mut bucket = Bucket::new(Rate { per_s: f64::from(per_s) }, Timestamp::from_ms(0));
-            let mut now = 0;
-            let mut taken = Vec::new();
-            for step in steps {
-                now += step;
-                if bucket.take(Timestamp::from_ms(now)).is_ok() {
-                    taken.push(now);
-                }
+        fn no_window_has_more_starts_than_the_rate(
+            rate in prop_oneof![0.05f64..1.0, 1.0f64..60.0, (1u32..60).prop_map(f64::from)],
+            steps in prop::collection::vec((0i64..700, 0usize..40, 0i64..100), 1..200),
+        ) {
+            let starts = starts(rate, &steps);
+            for seconds in [1, 2, 10, 60] {
+                let most = most_in(&starts, seconds * 1_000_000);
+                let allowed = (rate * seconds as f64).ceil() as usize;
+                prop_assert!(most <= allowed, "{most} in {seconds} s at {rate}/s");
             }
-            for start in &taken {
-                let in_second = taken.iter().filter(|at| (*start..start + 1_000).contains(*at)).count();
-                prop_assert!(in_second <= 2 * per_s as usize, "{in_second} in the second from {start}");
-            }
+        }
+
+        #[test]
+        fn a_destination_with_work_is_used_at_nine_tenths(rate in 0.5f64..200.0) {
+            let steps: Vec<_> = (0..600).map(|_| (100, 1_000, 0)).collect();
+            let count = starts(rate, &steps).len() as f64;
+            prop_assert!(count >= 0.9 * 60.0 * rate, "{count} in a minute at {rate}/s");
         }
     }
 }

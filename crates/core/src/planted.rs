@@ -44,11 +44,12 @@ pub enum Bug {
     OtherContentReplacesMessage,
     UnconfirmedIgnoresBudget,
     AnswersBeforeSync,
+    LimitsHoldPerInstance,
 }
 
 impl Bug {
     /// All faults.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::ApplyIgnoresFence,
         Self::ClaimKeepsFence,
         Self::NoSelfFence,
@@ -87,6 +88,7 @@ impl Bug {
         Self::OtherContentReplacesMessage,
         Self::UnconfirmedIgnoresBudget,
         Self::AnswersBeforeSync,
+        Self::LimitsHoldPerInstance,
     ];
 }
 

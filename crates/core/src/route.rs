@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::breaker::BreakerConfig;
-use crate::limit::Rate;
+use crate::limit::{Limits, Rate};
 use crate::message::{Lane, Message, Name};
 use crate::policy::Policy;
 use crate::time::show_span;
@@ -41,9 +41,9 @@ pub struct Route {
     pub retry_after_max: Duration,
     /// The breaker of each destination, if the route has one.
     pub breaker: Option<BreakerConfig>,
-    /// Carryings a second to each destination, if limited.
+    /// Sends a second to each destination by the whole fleet, if limited.
     pub rate: Option<Rate>,
-    /// Carryings at once to each destination, if limited.
+    /// Sends at once to each destination by the whole fleet, if limited.
     pub destination_concurrency_max: Option<usize>,
     /// How long delivered, cancelled and dismissed messages stay.
     pub retention: Duration,
@@ -142,6 +142,13 @@ impl Route {
             retention: Duration::from_secs(7 * 24 * 3_600),
             key_retention: Some(Duration::from_secs(7 * 24 * 3_600)),
         }
+    }
+
+    /// The limits of its sends to each destination, if it has any.
+    pub fn limits(&self) -> Option<Limits> {
+        let limits =
+            Limits { gap_us: self.rate.map(Rate::gap_us), at_once_max: self.destination_concurrency_max };
+        (limits != Limits::default()).then_some(limits)
     }
 
     /// How messages of this priority travel.

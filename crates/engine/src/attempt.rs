@@ -11,13 +11,14 @@ use redeliver_core::attempt::history;
 use redeliver_core::classify::in_common_codes;
 use redeliver_core::outcome::Until;
 use redeliver_core::planted::{self, Bug};
-use redeliver_core::{Content, Message, Outcome, State, Timestamp};
+use redeliver_core::{Content, Message, Name, Outcome, State, Timestamp};
 use tokio::sync::SemaphorePermit;
 use tracing::Instrument;
 
 use crate::claim::Asked;
 use crate::engine::{Engine, Line};
 use crate::life::LeaseSpan;
+use crate::limits::{Hold, Permit};
 use crate::span;
 use crate::store::ClaimRef;
 use crate::transport::Envelope;
@@ -103,25 +104,24 @@ async fn come(engine: &Engine, line: &Line, held: &Held, message: &Message, cont
     let content = content.as_ref();
     let envelope = line.envelope(message, content);
     let destination = line.transport(message.lane).destination(&envelope);
-    let passage = match engine.admit(line, message, content, &destination).await {
-        Ok(passage) => passage,
-        Err(verdict) => return Came::of_nothing(verdict),
-    };
+    if let Err(verdict) = engine.admit(line, message, content, &destination).await {
+        return Came::of_nothing(verdict);
+    }
     let prepared = match engine.prepare(message, content).await {
         Ok(prepared) => prepared,
         Err(outcome) => return Came::of_nothing(outcome),
     };
     let Some(prepared) = prepared else {
-        let (outcome, sent_at) = carry(engine, line, held, &envelope).await;
-        let outcome = engine.learn(line, &destination, None, passage, outcome).await;
+        let (outcome, sent_at) = carry(engine, line, held, &envelope, &destination).await;
+        let outcome = engine.learn(line, &destination, None, outcome).await;
         return Came { outcome, sent_at, written: None };
     };
     let envelope = line.envelope(message, prepared.content.as_ref().unwrap_or(content));
-    let (outcome, sent_at) = carry(engine, line, held, &envelope).await;
+    let (outcome, sent_at) = carry(engine, line, held, &envelope, &destination).await;
     engine.account(&prepared, &outcome).await;
     let outcome = in_common_codes(outcome);
     let sender = content.attributes.get("sender").map(String::as_str);
-    let outcome = engine.learn(line, &destination, sender, passage, outcome).await;
+    let outcome = engine.learn(line, &destination, sender, outcome).await;
     Came { outcome, sent_at, written: prepared.content }
 }
 
@@ -160,6 +160,7 @@ async fn carry(
     line: &Line,
     held: &Held,
     envelope: &Envelope<'_>,
+    destination: &Name,
 ) -> (Outcome, Option<Timestamp>) {
     let unsent = |until, reason| (nothing_sent(until, reason), None);
     let within = line.route.send_timeout;
@@ -174,14 +175,23 @@ async fn carry(
             }
         }
     }
+    let mut permit = match engine.permit(&line.route, destination, Hold::Heartbeat).await {
+        Ok(permit) => permit,
+        Err(outcome) => return (outcome, None),
+    };
     let (now, uptime) = (engine.clock.now(), engine.clock.uptime());
     let lease = LeaseSpan { from: held.asked.uptime, until: held.until(), length: line.route.lease };
     if !engine.life.may_start(lease, uptime, within) {
         return unsent(now.plus(SHORT_WAIT), "the lease had too little left");
     }
+    // While it waited for its destination's limits the clock may have been set forward, and the lease is over by it.
+    if permit.is_some() && now.since(held.asked.at) > uptime.saturating_sub(held.asked.uptime) + SHORT_WAIT {
+        return unsent(now, "the clock was set forward");
+    }
     if envelope.message.is_expired(now) && !planted::is(Bug::CarriesExpired) {
         return unsent(now, "expired");
     }
+    permit.iter_mut().for_each(Permit::start);
     engine.observer.carrying(envelope.message, now.since(envelope.message.due_at));
     let carrying =
         AssertUnwindSafe(line.transport(envelope.message.lane).carry(envelope, within)).catch_unwind();
@@ -190,6 +200,7 @@ async fn carry(
         result = carrying => result.unwrap_or_else(|_| panicked()),
         reason = given_up(engine, held, uptime + within) => Outcome::Lost { reason: reason.into() },
     };
+    drop(permit);
     (outcome, Some(now))
 }
 

@@ -17,6 +17,7 @@ use crate::gate::Gate;
 use crate::gates::Gates;
 use crate::inline::Inline;
 use crate::life::Life;
+use crate::limits::Shares;
 use crate::pulse::{Pulse, Teller};
 use crate::store::{About, Store};
 use crate::transport::{Envelope, Transport};
@@ -120,6 +121,8 @@ pub struct Engine {
     pub(crate) instance: InstanceId,
     pub(crate) lines: BTreeMap<Name, Line>,
     pub(crate) gates: Gates,
+    /// What it has of the limits of destinations.
+    pub(crate) shares: Shares,
     /// What it has at hand for campaigns, if it knows any.
     pub(crate) desk: Option<Desk>,
     pub(crate) life: Life,
@@ -151,6 +154,7 @@ impl Engine {
             settings,
             lines: lines.into_iter().map(|line| (line.route.name.clone(), line)).collect(),
             gates: Gates::default(),
+            shares: Shares::default(),
             desk: None,
             life,
             about: Mutex::default(),

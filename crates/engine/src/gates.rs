@@ -1,5 +1,5 @@
-//! The gates that the whole fleet shares, and the limits of each destination: pauses, holds, throttles, breakers,
-//! rates. What is cached here can vanish at any time; the store has the truth.
+//! The gates that the whole fleet shares: pauses, holds, throttles, breakers. What is cached here can vanish at any time;
+//! the store has the truth.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -8,12 +8,12 @@ use std::time::Duration;
 use redeliver_core::breaker::{self, Admission, BreakerState};
 use redeliver_core::destination::{Bound, HOLD_PROBE, Sign, consequence};
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope, on_the_way};
-use redeliver_core::limit::Bucket;
 use redeliver_core::outcome::Until;
 use redeliver_core::planted::{self, Bug};
-use redeliver_core::{Content, Message, Name, Outcome, Route, Timestamp};
+use redeliver_core::{Content, Message, Name, Outcome, Timestamp};
 
 use crate::engine::{Engine, Line};
+use crate::limits::used_up;
 use crate::store::{GateChange, StoreError};
 
 /// How long a breaker waits for its probe, at most: its worker may have vanished.
@@ -33,28 +33,8 @@ pub(crate) struct Gates {
 struct Destination {
     /// Connection failures in a row.
     failures: u32,
-    bucket: Option<Bucket>,
-    in_use: usize,
     /// Since when it recovers, and how many have gone since.
     recovery: Option<(Timestamp, u64)>,
-}
-
-/// The right to carry to a destination; given back when it is dropped.
-pub(crate) struct Passage<'a> {
-    gates: &'a Gates,
-    destination: Name,
-    sent: bool,
-}
-
-impl Drop for Passage<'_> {
-    fn drop(&mut self) {
-        if let Some(entry) = self.gates.destinations().get_mut(&self.destination) {
-            entry.in_use = entry.in_use.saturating_sub(1);
-            if let (false, Some(bucket)) = (self.sent, &mut entry.bucket) {
-                bucket.give_back();
-            }
-        }
-    }
 }
 
 impl Gates {
@@ -67,42 +47,12 @@ impl Gates {
         self.closures().get(key).map_or(0, |record| record.version)
     }
 
-    /// How many carryings a destination's limits admit now.
-    pub(crate) fn room(&self, route: &Route, destination: &Name, now: Timestamp) -> usize {
-        if route.rate.is_none() && route.destination_concurrency_max.is_none() {
-            return usize::MAX;
-        }
-        let mut destinations = self.destinations();
-        let entry = destinations.entry(destination.clone()).or_default();
-        let slots =
-            route.destination_concurrency_max.map_or(usize::MAX, |max| max.saturating_sub(entry.in_use));
-        let tokens = match route.rate {
-            Some(rate) => entry.bucket.get_or_insert_with(|| Bucket::new(rate, now)).available(now),
-            None => usize::MAX,
-        };
-        slots.min(tokens)
-    }
-
     pub(crate) fn closures(&self) -> Arc<Closures> {
         Arc::clone(&self.closed.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn destinations(&self) -> MutexGuard<'_, HashMap<Name, Destination>> {
         self.destinations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a slot and a token of a destination, or says until when there is none.
-    fn take(&self, route: &Route, destination: &Name, now: Timestamp) -> Option<Passage<'_>> {
-        let mut destinations = self.destinations();
-        let entry = destinations.entry(destination.clone()).or_default();
-        if route.destination_concurrency_max.is_some_and(|max| entry.in_use >= max) {
-            return None;
-        }
-        if let Some(rate) = route.rate {
-            entry.bucket.get_or_insert_with(|| Bucket::new(rate, now)).take(now).ok()?;
-        }
-        entry.in_use += 1;
-        Some(Passage { gates: self, destination: destination.clone(), sent: false })
     }
 
     /// Whether one more may go in a recovery that admits `count_max` by now.
@@ -128,14 +78,14 @@ impl Engine {
     }
 
     /// Asks the shared gates whether a message may go to its destination now; else what stands in for the try.
-    async fn pass<'a>(
-        &'a self,
+    async fn pass(
+        &self,
         line: &Line,
         message: &Message,
         content: &Content,
         destination: &Name,
         now: Timestamp,
-    ) -> Result<Passage<'a>, Outcome> {
+    ) -> Result<(), Outcome> {
         let closed = self.gates.closures();
         if !closed.is_empty() {
             for key in on_the_way(message, content, Some(destination)) {
@@ -148,27 +98,28 @@ impl Engine {
             }
             self.pass_breaker(line, &closed, destination, now).await?;
         }
-        self.gates.take(&line.route, destination, now).ok_or_else(|| {
-            let until = Until::Opens(GateKey::limit(destination));
-            Outcome::Deferred { until, reason: "the destination's limit is reached".into() }
-        })
+        // The limits themselves come last, right before the send; here, messages are spared what would be for nothing.
+        match self.shares.turns_away(&line.route, destination, now) {
+            true => Err(used_up(destination)),
+            false => Ok(()),
+        }
     }
 
     /// Asks every gate before a message, the shared ones and those of its route; else what stands in for the try.
-    pub(crate) async fn admit<'a>(
-        &'a self,
+    pub(crate) async fn admit(
+        &self,
         line: &Line,
         message: &Message,
         content: &Content,
         destination: &Name,
-    ) -> Result<Passage<'a>, Outcome> {
-        let passage = self.pass(line, message, content, destination, self.clock.now()).await?;
+    ) -> Result<(), Outcome> {
+        self.pass(line, message, content, destination, self.clock.now()).await?;
         for gate in &line.gates {
             if let Some(outcome) = gate.check(message, content, self.clock.now()).await.into_outcome() {
                 return Err(outcome);
             }
         }
-        Ok(passage)
+        Ok(())
     }
 
     /// A pause or a hold: one message passes a hold when it is time to find out whether the login is good again.
@@ -225,15 +176,11 @@ impl Engine {
         line: &Line,
         destination: &Name,
         sender: Option<&str>,
-        mut passage: Passage<'_>,
         outcome: Outcome,
     ) -> Outcome {
         let now = self.clock.now();
         let is_held = self.gates.is_closed(&GateKey::hold(Scope::Destination, destination));
-        let is_lost = matches!(outcome, Outcome::Lost { .. });
         let all = consequence(outcome, Bound { destination, sender, is_held }, &line.route, now);
-        passage.sent = is_lost || all.sign != Sign::Silent;
-        drop(passage);
         let learned = match all.close.clone() {
             Some((key, closed, reason)) => self.close(key, closed, reason, now).await,
             None if all.sign == Sign::Answered => self.unhold(destination, sender).await.map(|()| false),
@@ -358,14 +305,16 @@ impl Engine {
     }
 
     /// Looks after the gates once: reads them, opens what is over, releases what waits for an open one. Says whether
-    /// messages wait for a destination's limits.
+    /// messages wait for a destination's limits, or this instance has a part of them.
     pub async fn keep_gates(&self) -> Result<bool, StoreError> {
         self.refresh_gates().await?;
         let now = self.clock.now();
         self.open_what_is_over(now).await?;
-        let mut limited = false;
+        let mut limited = self.keep_limits().await;
         let mut released = 0;
-        for key in self.store.parked().await? {
+        let parked = self.store.parked().await?;
+        self.refresh_limits(&parked).await;
+        for key in parked {
             limited |= key.is_limit();
             let count = self.releasable(&key, now);
             if count > 0 && !planted::is(Bug::ReleaseForgotten) {
@@ -398,8 +347,8 @@ impl Engine {
         let batch = self.settings.release_batch_max;
         if key.is_limit() {
             let destination: Name = key.parts().2.into();
-            let room = self.routes().map(|route| self.gates.room(route, &destination, now)).min();
-            return room.unwrap_or(batch).min(batch);
+            let has_limits = self.routes().any(|route| route.limits().is_some());
+            return if has_limits { self.shares.releasable(&destination, now).min(batch) } else { batch };
         }
         match self.gates.closures().get(key) {
             None => batch,

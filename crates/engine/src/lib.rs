@@ -23,6 +23,7 @@ pub mod hear;
 pub mod inline;
 pub mod intake;
 mod life;
+mod limits;
 mod maintain;
 pub mod memory;
 pub mod operate;

@@ -6,6 +6,7 @@
 mod access;
 mod campaigns;
 mod index;
+mod limits;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -18,11 +19,12 @@ use redeliver_core::bulk::{Bulk, Standing};
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
+use redeliver_core::limit::Grant;
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 
 use crate::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Pruned, Store, StoreError,
+    LimitRequest, Living, PruneRequest, Pruned, Store, StoreError,
 };
 use rows::Rows;
 
@@ -123,6 +125,14 @@ impl Store for MemoryStore {
 
     async fn put_gate(&self, change: GateChange) -> Result<bool, StoreError> {
         Ok(self.lock().put_gate(change))
+    }
+
+    async fn draw_limit(&self, request: LimitRequest) -> Result<Grant, StoreError> {
+        Ok(self.lock().draw_limit(&request))
+    }
+
+    async fn forget_limits(&self, now: Timestamp) -> Result<usize, StoreError> {
+        Ok(self.lock().forget_limits(now))
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {

@@ -21,6 +21,7 @@ use crate::attempt::{Came, panicked};
 use crate::claim::Asked;
 use crate::engine::{Engine, Line};
 use crate::intake::{Accepted, Sink, Told};
+use crate::limits::{Hold, Permit};
 use crate::stop::Stop;
 use crate::store::{Applied, StoreError};
 use crate::transport::{Envelope, Transport};
@@ -179,25 +180,28 @@ impl Sender {
     async fn attempt(&self, line: &Line, message: &Message, content: &Content, asked: Asked) -> Came {
         let envelope = Envelope { message, content, target: None };
         let destination = self.by.destination(&envelope);
-        let passage = loop {
+        let (outcome, sent_at) = loop {
             if !self.look_at_gates().await {
                 let until = Until::At(self.engine.clock.now().plus(UNREAD_WAIT));
                 let reason = "the store does not answer".into();
                 return Came::of_nothing(Outcome::Deferred { until, reason });
             }
-            match self.engine.admit(line, message, content, &destination).await {
-                Ok(passage) => break passage,
+            let came = match self.engine.admit(line, message, content, &destination).await {
+                Ok(()) => self.carry(line, &envelope, &destination, asked).await,
+                Err(verdict) => (verdict, None),
+            };
+            match came {
                 // There is room again in a moment, and a table has no place where one waits for that.
-                Err(Outcome::Deferred { until: Until::Opens(key), .. })
+                (Outcome::Deferred { until: Until::Opens(key), .. }, None)
                     if key.is_limit() && self.has_time(asked) && !self.stop.is_stopped() =>
                 {
                     self.pause(RETRY_FIRST).await;
                 }
-                Err(verdict) => return Came::of_nothing(verdict),
+                (verdict, None) => return Came::of_nothing(verdict),
+                came => break came,
             }
         };
-        let (outcome, sent_at) = self.carry(&envelope, asked).await;
-        let outcome = self.engine.learn(line, &destination, None, passage, outcome).await;
+        let outcome = self.engine.learn(line, &destination, None, outcome).await;
         Came { outcome, sent_at, written: None }
     }
 
@@ -226,13 +230,25 @@ impl Sender {
     }
 
     /// The carrying itself, if the lock surely lasts for as long as it may take; and when it was begun, if it was.
-    async fn carry(&self, envelope: &Envelope<'_>, asked: Asked) -> (Outcome, Option<Timestamp>) {
+    async fn carry(
+        &self,
+        line: &Line,
+        envelope: &Envelope<'_>,
+        destination: &Name,
+        asked: Asked,
+    ) -> (Outcome, Option<Timestamp>) {
         let within = self.pace.send_timeout;
+        let hold = Hold::SendTimeout(within);
+        let mut permit = match self.engine.permit(&line.route, destination, hold).await {
+            Ok(permit) => permit,
+            Err(outcome) => return (outcome, None),
+        };
         let now = self.engine.clock.now();
         if !self.has_time(asked) {
             let reason = "the lock had too little left".into();
             return (Outcome::Deferred { until: Until::At(now), reason }, None);
         }
+        permit.iter_mut().for_each(Permit::start);
         self.engine.observer.carrying(envelope.message, now.since(envelope.message.due_at.min(now)));
         let carrying = AssertUnwindSafe(self.by.carry(envelope, within)).catch_unwind();
         let outcome = tokio::select! {
@@ -240,6 +256,9 @@ impl Sender {
             result = carrying => result.unwrap_or_else(|_| panicked()),
             () = self.engine.clock.sleep(within) => Outcome::Lost { reason: "no answer in time".into() },
         };
+        if permit.take().is_some() {
+            self.engine.give_back_spare(destination, hold).await;
+        }
         (outcome, Some(now))
     }
 

@@ -10,6 +10,7 @@ use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
+use redeliver_core::limit::{Ask, Grant};
 use redeliver_core::status::Status;
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 
@@ -74,6 +75,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Changes a gate, if it still has the version that was read.
     async fn put_gate(&self, change: GateChange) -> Result<bool, StoreError>;
+
+    /// Gives an instance its part of a destination's limits, as [`Timeline::grant`](redeliver_core::limit::Timeline::grant)
+    /// has it. Permits of another instance count while it lives, or until the time that it named. Where permits
+    /// are limited, a call whose turn is not later than the last one of the same instance is given nothing.
+    async fn draw_limit(&self, request: LimitRequest) -> Result<Grant, StoreError>;
+
+    /// Forgets slots that are long past, and the permits of instances that are gone. Says how many destinations that were.
+    async fn forget_limits(&self, now: Timestamp) -> Result<usize, StoreError>;
 
     /// Deletes up to `limit` messages of a route that were put away (delivered, cancelled, dismissed) before
     /// `before`, and keys that have outlived their messages for long enough.
@@ -264,6 +273,24 @@ pub struct GateChange {
     /// Who did it, where a person did.
     pub audit: Option<Audit>,
 }
+
+/// What an instance asks of a destination's limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitRequest {
+    /// Which destination.
+    pub destination: Name,
+    /// Who asks.
+    pub instance: InstanceId,
+    /// Numbers the calls of an instance for a destination: one that comes late changes nothing.
+    pub turn: u64,
+    /// Until when its permits count although nothing was heard of it.
+    pub until_at: Timestamp,
+    /// What it asks for.
+    pub ask: Ask,
+}
+
+/// How long a destination's limits are remembered after they last mattered.
+pub const LIMITS_KEPT_FOR: Duration = Duration::from_secs(60);
 
 /// What to delete.
 #[derive(Clone, Debug, PartialEq)]

@@ -196,8 +196,18 @@ impl<'a> Work<'a> {
     fn room(&self, lane: Lane, now: Timestamp) -> usize {
         let room = self.permits.room(lane).min(self.engine.settings.claim_batch_max);
         match self.line.transport(lane).fixed_destination() {
-            Some(destination) => room.min(self.engine.gates.room(&self.line.route, &destination, now)),
+            Some(destination) => room.min(self.engine.shares.room(&self.line.route, &destination, now)),
             None => room,
+        }
+    }
+
+    /// When a lane has room that waits for the limits of its destination.
+    fn room_at(&self, lane: Lane, now: Timestamp) -> Option<Timestamp> {
+        let (route, shares) = (&self.line.route, &self.engine.shares);
+        let destination = route.limits().and_then(|_| self.line.transport(lane).fixed_destination())?;
+        match shares.room(route, &destination, now) {
+            0 => shares.room_at(route, &destination, now),
+            _ => None,
         }
     }
 
@@ -283,8 +293,10 @@ impl<'a> Work<'a> {
         for lane in Lane::ALL {
             for kind in [ClaimKind::Trusted, ClaimKind::Suspect] {
                 let (l, k) = (lane as usize, kind as usize);
-                if self.claims[l][k] == 0 && self.looks[l][k] > now {
-                    next = next.min(self.looks[l][k]);
+                if self.claims[l][k] == 0 {
+                    let look_at =
+                        if self.looks[l][k] > now { Some(self.looks[l][k]) } else { self.room_at(lane, now) };
+                    next = next.min(look_at.unwrap_or(next));
                 }
             }
         }

@@ -7,6 +7,7 @@ pub mod batch;
 pub mod clock;
 pub mod crowd;
 pub mod executor;
+pub mod fleet_limits;
 pub mod rng;
 pub mod run;
 pub mod scenario;

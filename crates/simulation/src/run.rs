@@ -119,6 +119,11 @@ impl Run {
             };
             self.executor.spawn(CLIENTS, Box::pin(client.act_at(at_ms)));
         }
+        if self.scenario.burst > 0 {
+            let at_ms = self.rng.between(0, self.scenario.chaos_ms);
+            let burst = burst(Arc::clone(&api), at_ms, self.scenario.burst);
+            self.executor.spawn(CLIENTS, Box::pin(burst));
+        }
         if self.scenario.poison {
             self.executor.spawn(CLIENTS, Box::pin(poison(api)));
         }
@@ -337,6 +342,15 @@ async fn poison(engine: Arc<Engine>) {
     while engine.accept(vec![message.clone()]).await.is_err() {
         engine.clock().sleep(std::time::Duration::from_secs(1)).await;
     }
+}
+
+/// Sends more at once than a destination with limits takes.
+async fn burst(engine: Arc<Engine>, at_ms: u64, count: u64) {
+    engine.clock().sleep(std::time::Duration::from_millis(at_ms)).await;
+    let mut content = Content::of_bytes("one of many");
+    content.target = Some(DESTINATIONS[0].into());
+    // What isn't answered for is nobody's loss.
+    let _ = engine.accept(vec![NewMessage::new("limited", content); count as usize]).await;
 }
 
 /// Hears every event of a process.

@@ -38,6 +38,8 @@ pub struct Scenario {
     pub poison: bool,
     /// What never heals.
     pub lasting: Lasting,
+    /// Messages that come at once to one destination with limits.
+    pub burst: u64,
 }
 
 /// A fault that outlasts the chaos: every message must still end.
@@ -76,6 +78,7 @@ impl Scenario {
                 1 => Lasting::SlowStore,
                 _ => Lasting::Nothing,
             },
+            burst: *rng.pick(&[0, 0, 0, 12]),
         }
     }
 

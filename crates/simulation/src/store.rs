@@ -9,11 +9,12 @@ use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
+use redeliver_core::limit::Grant;
 use redeliver_core::{Change, Content, InstanceId, Message, MessageId, State, Timestamp};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Pruned, Store, StoreError,
+    LimitRequest, Living, PruneRequest, Pruned, Store, StoreError,
 };
 
 use crate::clock::SimHandle;
@@ -249,6 +250,18 @@ impl Store for FaultyStore {
         self.before().await?;
         let answer = self.inner.put_gate(change).await?;
         self.after(answer).await
+    }
+
+    async fn draw_limit(&self, request: LimitRequest) -> Result<Grant, StoreError> {
+        self.before().await?;
+        let grant = self.inner.draw_limit(request).await?;
+        self.after(grant).await
+    }
+
+    async fn forget_limits(&self, now: Timestamp) -> Result<usize, StoreError> {
+        self.before().await?;
+        let count = self.inner.forget_limits(now).await?;
+        self.after(count).await
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redeliver_core::message::{Fate, RecipientVerdict};
 use redeliver_core::outcome::{Blame, Until};
-use redeliver_core::{AttemptId, Failure, MessageId, Name, Outcome};
+use redeliver_core::{AttemptId, Failure, MessageId, Name, Outcome, Timestamp};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::transport::{Envelope, Transport};
 
@@ -97,6 +97,22 @@ impl SimTransport {
     }
 }
 
+/// A send under way, until it is over, given up, or its process is killed.
+struct UnderWay(SharedWorld, u64);
+
+impl UnderWay {
+    fn begin(world: &SharedWorld, envelope: &Envelope<'_>, destination: &str, now: Timestamp) -> Self {
+        let number = look(world).send_started(envelope.message, destination, now);
+        Self(Arc::clone(world), number)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        look(&self.0).limits.ended(self.1);
+    }
+}
+
 #[async_trait]
 impl Transport for SimTransport {
     async fn carry(&self, envelope: &Envelope<'_>, within: Duration) -> Outcome {
@@ -111,6 +127,7 @@ impl Transport for SimTransport {
             &destination,
             self.clock.now(),
         );
+        let _under_way = UnderWay::begin(&self.world, envelope, &destination, self.clock.now());
         if envelope.content.attributes.contains_key("poison") {
             look(&self.world).poisoned.push(self.process);
             return std::future::pending().await;

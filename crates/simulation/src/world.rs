@@ -14,6 +14,7 @@ use redeliver_core::{
     AttemptId, Change, DeadReason, Event, InstanceId, Message, MessageId, Name, Route, State, Timestamp,
 };
 
+use crate::fleet_limits::FleetLimits;
 use crate::rng::Rng;
 use crate::scenario::Lasting;
 use crate::sources::Sources;
@@ -52,6 +53,8 @@ pub struct World {
     pub seen_closed: HashMap<(usize, GateKey), Timestamp>,
     /// Results written for a worker that has yet to tell of it.
     pub untold: HashMap<usize, Vec<(MessageId, &'static str, Timestamp)>>,
+    /// What is sent to destinations with limits.
+    pub limits: FleetLimits,
     /// Callers who wait within a process that carries.
     pub calling: usize,
     /// Accepted by an answer.
@@ -147,6 +150,7 @@ impl World {
             revivals: HashMap::new(),
             seen_closed: HashMap::new(),
             untold: HashMap::new(),
+            limits: FleetLimits::default(),
             calling: 0,
             acked: HashSet::new(),
             keys: HashMap::new(),
@@ -411,6 +415,10 @@ impl World {
             }
             // It came back by its source meanwhile, which takes it from whoever has it.
             Some(_) if current.as_ref().is_some_and(|current| current.generation > message.generation) => {}
+            // The report on an earlier try came meanwhile and was counted: it waits, and nobody else has it.
+            Some(State::Waiting { .. })
+                if route.report_within.is_some()
+                    && current.as_ref().is_some_and(|current| current.attempts > message.attempts) => {}
             // A report or an operator may have ended it meanwhile; nobody else may have it.
             Some(
                 State::Delivered { .. }
@@ -469,6 +477,24 @@ impl World {
         if let Some(index) = again {
             self.violate(|| format!("carried {id} again to recipient {index}, who has it"));
         }
+    }
+
+    /// A send starts: whether the limits of its destination hold over the fleet. Gives its number.
+    pub fn send_started(&mut self, message: &Message, destination: &str, now: Timestamp) -> u64 {
+        let (State::Claimed(lease), Some(route)) = (&message.state, self.routes.get(&message.route)) else {
+            return 0;
+        };
+        let (beats, revivals) = (&self.beats, &self.revivals);
+        // A suspended process can't end its sends; its permits come back once it has been silent for too long.
+        let is_void = |instance: InstanceId, at: Timestamp| {
+            beats.get(&instance).is_none_or(|beat| now.since(*beat) >= SILENT)
+                || revivals.get(&instance).is_some_and(|revived| at <= *revived)
+        };
+        let (number, wrong) = self.limits.started(route, destination, lease.instance, now, is_void);
+        if let Some(wrong) = wrong {
+            self.violate(|| wrong);
+        }
+        number
     }
 
     /// A carrying turned out to send nothing: it is as if it had not begun.

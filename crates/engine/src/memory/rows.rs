@@ -19,6 +19,7 @@ use super::Snapshot;
 use super::access::Doors;
 use super::campaigns::Desk;
 use super::index::{Index, Place};
+use super::limits::LimitRows;
 use crate::store::{
     About, Applied, ClaimKind, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange,
     Inserted, LEASES_COUNTED_MAX, Living, PruneRequest, Pruned,
@@ -31,7 +32,8 @@ pub(super) struct Rows {
     index: Index,
     keys: BTreeMap<(Name, Arc<str>), KeyRow>,
     gates: BTreeMap<GateKey, GateRecord>,
-    instances: BTreeMap<InstanceId, Beat>,
+    pub(super) limits: LimitRows,
+    pub(super) instances: BTreeMap<InstanceId, Beat>,
     audit: Vec<Audit>,
     bulks: BTreeMap<Arc<str>, Bulk>,
     pub(super) doors: Doors,
@@ -59,10 +61,16 @@ struct KeyRow {
 }
 
 #[derive(Debug)]
-struct Beat {
+pub(super) struct Beat {
     at: Timestamp,
     silent_max: Duration,
     about: Option<About>,
+}
+
+impl Beat {
+    pub(super) fn lives(&self, now: Timestamp) -> bool {
+        self.at.plus(self.silent_max) > now
+    }
 }
 
 impl Rows {
@@ -191,9 +199,8 @@ impl Rows {
     }
 
     pub(super) fn lapsed(&self, now: Timestamp, limit: usize) -> Vec<Message> {
-        let is_silent = |instance: &InstanceId| {
-            self.instances.get(instance).is_none_or(|beat| beat.at.plus(beat.silent_max) <= now)
-        };
+        let is_silent =
+            |instance: &InstanceId| !self.instances.get(instance).is_some_and(|beat| beat.lives(now));
         let claimed = self.index.at(Place::Claimed);
         let lapsed = claimed.filter(|(until_at, id)| {
             *until_at <= now || self.lease(id).is_some_and(|lease| is_silent(&lease.instance))
@@ -282,11 +289,10 @@ impl Rows {
             let leases = self.index.at(Place::Claimed).filter_map(|(_, held)| self.lease(held));
             leases.filter(|lease| lease.instance == id).take(LEASES_COUNTED_MAX).count() as u64
         };
-        let lives = |beat: &Beat| beat.at.plus(beat.silent_max) > now;
         let mut living: Vec<Living> = self
             .instances
             .iter()
-            .filter(|(_, beat)| lives(beat))
+            .filter(|(_, beat)| beat.lives(now))
             .map(|(id, beat)| Living {
                 id: *id,
                 about: beat.about.clone(),

@@ -11,6 +11,7 @@ mod campaigns;
 mod claim;
 mod columns;
 mod connections;
+mod destination_limits;
 mod errors;
 mod gates;
 mod gather;
@@ -46,11 +47,12 @@ use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
+use redeliver_core::limit::Grant;
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::clock::{Clock, FollowedClock};
 use redeliver_engine::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Pruned, Store, StoreError,
+    LimitRequest, Living, PruneRequest, Pruned, Store, StoreError,
 };
 use tokio_postgres::Client;
 
@@ -259,6 +261,14 @@ impl Store for Postgres {
             self.news.ring();
         }
         Ok(put)
+    }
+
+    async fn draw_limit(&self, request: LimitRequest) -> Result<Grant, StoreError> {
+        transact!(self, |db| destination_limits::draw_limit(db, &request))
+    }
+
+    async fn forget_limits(&self, now: Timestamp) -> Result<usize, StoreError> {
+        transact!(self, |db| destination_limits::forget_limits(db, now))
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {

@@ -12,6 +12,7 @@ mod calls;
 mod campaigns;
 mod checkpoint;
 mod claim;
+mod destination_limits;
 mod errors;
 mod gates;
 #[cfg(test)]
@@ -53,10 +54,11 @@ use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
+use redeliver_core::limit::Grant;
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Pruned, Store, StoreError,
+    LimitRequest, Living, PruneRequest, Pruned, Store, StoreError,
 };
 use rusqlite::Connection;
 
@@ -290,6 +292,14 @@ impl<R: Runs> Store for SqliteOn<R> {
 
     async fn put_gate(&self, change: GateChange) -> Result<bool, StoreError> {
         self.runs.write(1, move |db| gates::put_gate(db, &change)).await
+    }
+
+    async fn draw_limit(&self, request: LimitRequest) -> Result<Grant, StoreError> {
+        self.runs.write(1, move |db| destination_limits::draw_limit(db, &request)).await
+    }
+
+    async fn forget_limits(&self, now: Timestamp) -> Result<usize, StoreError> {
+        self.runs.write(1, move |db| destination_limits::forget_limits(db, now)).await
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {

@@ -12,10 +12,11 @@ use redeliver_core::bulk::Bulk;
 use redeliver_core::change::{Audit, NewRow};
 use redeliver_core::edit::EditRecord;
 use redeliver_core::gate::{GateKey, GateRecord};
+use redeliver_core::limit::Grant;
 use redeliver_core::{Change, Content, InstanceId, Lane, Message, MessageId, Name, Timestamp};
 use redeliver_engine::store::{
     About, Applied, ClaimRef, ClaimRequest, Claims, Count, Deed, DeedFilter, Filter, GateChange, Inserted,
-    Living, PruneRequest, Pruned, Store, StoreError,
+    LimitRequest, Living, PruneRequest, Pruned, Store, StoreError,
 };
 
 use super::TableStore;
@@ -179,6 +180,14 @@ impl Store for Beside {
 
     async fn put_gate(&self, change: GateChange) -> Result<bool, StoreError> {
         self.own.put_gate(change).await
+    }
+
+    async fn draw_limit(&self, request: LimitRequest) -> Result<Grant, StoreError> {
+        self.own.draw_limit(request).await
+    }
+
+    async fn forget_limits(&self, now: Timestamp) -> Result<usize, StoreError> {
+        self.own.forget_limits(now).await
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned, StoreError> {

@@ -4,4 +4,5 @@
 mod alone;
 mod conformance;
 mod elsewhere;
+mod fleet_limits;
 mod gather;

@@ -16,3 +16,5 @@ DELETE FROM redeliver_prospects;
 DELETE FROM redeliver_quotas;
 DELETE FROM redeliver_senders;
 DELETE FROM redeliver_suppressions;
+DELETE FROM redeliver_limits;
+DELETE FROM redeliver_limit_shares;
