@@ -65,6 +65,8 @@ pub enum Which {
     Ids(Vec<String>),
     /// Those whose lock has passed though somebody said to have them.
     Lapsed(Timestamp),
+    /// Those that were handed to their sender by the first time, and that no sender has locked at the second.
+    Overdue(Timestamp, Timestamp),
     /// Those that wait though their tries are used up.
     Spent(u32),
     /// Those that wait for no time.

@@ -29,6 +29,8 @@ pub struct Mapping {
     pub retry_interval: Duration,
     /// Rows with as many tries are never claimed.
     pub attempts_max: u32,
+    /// How long a sender has to report; after that a row that is still with it counts as lost.
+    pub report_within: Option<Duration>,
     /// Where the mails are, for a sender.
     pub mail: Option<MailSource>,
 }
@@ -152,6 +154,7 @@ impl Mapping {
             times: Times::default(),
             retry_interval: Duration::from_secs(60),
             attempts_max: 8,
+            report_within: None,
             mail: None,
         }
     }
@@ -201,10 +204,11 @@ impl Mapping {
         let schema = self.table.schema.as_deref().filter(|_| types.has_schemas);
         let schema = schema.map(|name| format!("CREATE SCHEMA IF NOT EXISTS {};\n", quoted(name)));
         format!(
-            "{}CREATE TABLE IF NOT EXISTS {table} (\n{}\n);\n{};\n",
+            "{}CREATE TABLE IF NOT EXISTS {table} (\n{}\n);\n{};\n{}",
             schema.unwrap_or_default(),
             lines.join(",\n"),
             self.index_ddl(),
+            self.overdue_index_ddl().map(|ddl| format!("{ddl};\n")).unwrap_or_default(),
         )
     }
 
@@ -219,14 +223,24 @@ impl Mapping {
 
     /// The statement that makes the index that this table needs.
     pub fn index_ddl(&self) -> String {
+        self.index_on(&self.columns.next_attempt_at)
+    }
+
+    /// The statement that makes the index that overdue rows are found by, if any are looked for.
+    pub fn overdue_index_ddl(&self) -> Option<String> {
+        self.report_within?;
+        self.columns.last_queued_at.as_ref().map(|column| self.index_on(column))
+    }
+
+    fn index_on(&self, column: &str) -> String {
         let c = &self.columns;
-        let name = format!("{}_{}_{}", self.table.table, c.status, c.next_attempt_at);
+        let name = format!("{}_{}_{column}", self.table.table, c.status);
         format!(
             "CREATE INDEX IF NOT EXISTS {} ON {} ({}, {})",
             quoted(&name),
             self.table.quoted(),
             quoted(&c.status),
-            quoted(&c.next_attempt_at)
+            quoted(column)
         )
     }
 }

@@ -130,6 +130,12 @@ fn check_tables(routes: &BTreeMap<Name, Located<RouteConfig>>, findings: &Findin
         if let Some(other) = taken.insert(table, name) {
             findings.error(place, format!("table \"{table}\" has two routes, {other} and {name}"));
         }
+        let lanes = redeliver_core::Lane::ALL.into_iter();
+        if lanes.map(|lane| value.route.travel(lane)).any(|way| way.policy.expires_after.is_some()) {
+            let wrong =
+                "carries the rows of a table, which never expire: remove expires_after from its policy";
+            findings.error(place, format!("route {name} {wrong}"));
+        }
     }
 }
 

@@ -89,6 +89,7 @@ impl TableConfig {
             times: self.times,
             retry_interval: self.retry_interval,
             attempts_max: route.travel(redeliver_core::Lane::Medium).policy.max_attempts,
+            report_within: route.report_within,
             mail: self.mail.source.clone(),
         }
     }

@@ -151,7 +151,11 @@ impl Store for Beside {
     }
 
     async fn overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
-        self.own.overdue(now, limit).await
+        let mut found = self.own.overdue(now, limit).await?;
+        for table in &self.tables {
+            found.extend(table.overdue(now, limit - found.len().min(limit)).await?);
+        }
+        Ok(found)
     }
 
     async fn expired(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {

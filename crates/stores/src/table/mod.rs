@@ -304,6 +304,15 @@ impl TableStore {
         Ok(self.messages(&rows).await?.into_iter().flatten().collect())
     }
 
+    /// Rows that are with their sender for longer than it has to report. None, unless the route says how long that is.
+    async fn overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
+        let Some(within) = self.mapping.report_within.filter(|_| limit > 0) else { return Ok(Vec::new()) };
+        let within_ms = i64::try_from(within.as_millis()).unwrap_or(i64::MAX);
+        let by = Timestamp::from_ms(now.as_ms().saturating_sub(within_ms));
+        let rows = self.rows.find(Which::Overdue(by, now), limit).await?;
+        Ok(self.messages(&rows).await?.into_iter().flatten().collect())
+    }
+
     /// Rows that wait and that no claim would take: used up, or without a time. Looked for at each tick.
     async fn stranded(&self, now: Timestamp, limit: usize) -> Result<Vec<Message>, StoreError> {
         if lock(&self.strays).begin(now).is_err() {

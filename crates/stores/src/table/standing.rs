@@ -62,7 +62,8 @@ pub(super) fn message(
             cancel_requested: false,
         })
     } else if row.status == words.pending {
-        State::HandedOff { since: seen_at, report_by: None }
+        let report_by = mapping.report_within.and_then(|within| Some(queued_at?.plus(within)));
+        State::HandedOff { since: seen_at, report_by }
     } else if row.status == words.sent {
         State::Delivered { at: seen_at, receipt: None }
     } else if row.status == words.dead || is(&words.dismissed) {

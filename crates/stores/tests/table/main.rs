@@ -7,6 +7,7 @@ mod conformance;
 mod counting;
 mod ids;
 mod odd;
+mod overdue;
 mod rig;
 mod search;
 mod senders;

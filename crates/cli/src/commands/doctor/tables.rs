@@ -61,7 +61,13 @@ fn judge(mapping: &Mapping, examined: &Examined) -> Vec<Finding> {
                 "{name}: {} with their sender for over an hour, {day} of them for over a day, {week} for over a week",
                 rows(hour)
             ),
-            format!("see whether the sender runs; {:?} rows are never published again by themselves", mapping.words.pending),
+            match mapping.report_within {
+                None => format!(
+                    "see whether the sender runs; {:?} rows are published again only if report_within is set on route {}",
+                    mapping.words.pending, mapping.route
+                ),
+                Some(_) => "see whether the sender runs; they are published again after report_within".to_owned(),
+            },
         ));
     }
     if examined.timeless > 0 {

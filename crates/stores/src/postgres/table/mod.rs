@@ -19,9 +19,9 @@ use super::open::{Address, OpenOptions};
 use super::rows::get;
 use crate::adopted::{Due, Examined, Judge, Micros, Page, Rewrite, Row, Rows, Tally, Which};
 use crate::mails::Fields;
-use crate::mapping::{Mapping, filled, literal};
+use crate::mapping::{Mapping, filled};
 pub use shape::Clock;
-use shape::Shape;
+use shape::{Shape, literal};
 
 /// The rows of an application's table in PostgreSQL.
 pub struct PostgresTable {
@@ -209,6 +209,11 @@ async fn find(db: &Client, shape: &Shape, which: &Which, most: usize) -> Result<
             let params = [(&micros(*now) as _, Type::INT8), (&most as _, Type::INT8)];
             db.query_typed(&shape.fill(include_str!("sql/lapsed.sql")), &params).await?
         }
+        Which::Overdue(by, now) => {
+            let params =
+                [(&micros(*by) as _, Type::INT8), (&micros(*now) as _, Type::INT8), (&most as _, Type::INT8)];
+            db.query_typed(&shape.fill(include_str!("sql/overdue.sql")), &params).await?
+        }
         Which::Spent(attempts_max) => {
             let params = [(&i64::from(*attempts_max) as _, Type::INT8), (&most as _, Type::INT8)];
             db.query_typed(&shape.fill(include_str!("sql/spent.sql")), &params).await?
@@ -219,8 +224,8 @@ async fn find(db: &Client, shape: &Shape, which: &Which, most: usize) -> Result<
         }
         Which::Page(page) => {
             let params = [(&page.words as _, Type::TEXT_ARRAY), (&most as _, Type::INT8)];
-            let sql = shape.fill(include_str!("sql/page.sql"));
-            db.query_typed(&filled(&sql, &[("asked", asked(shape, page))]), &params).await?
+            let sql = shape.fill_with(include_str!("sql/page.sql"), &[("asked", asked(shape, page))]);
+            db.query_typed(&sql, &params).await?
         }
     };
     read(rows)
@@ -250,7 +255,8 @@ fn asked(shape: &Shape, page: &Page) -> String {
         asked.push_str(&format!(" AND {}", is.unwrap_or_else(|| "false".to_owned())));
     }
     if let Some(id) = &page.after {
-        asked.push_str(&shape.fill(&format!(" AND {{id}} < {}::{{id_type}}", literal(id))));
+        let values = [("after", literal(id))];
+        asked.push_str(&shape.fill_with(" AND {id} < {after}::{id_type}", &values));
     }
     if let Some((at, is_due)) = page.due {
         let compared = if is_due { "<=" } else { ">" };
@@ -287,8 +293,8 @@ async fn examine(db: &Client, shape: &Shape, now: Timestamp) -> Result<Examined,
     let queued_at = shape.mapping.columns.last_queued_at.as_ref();
     let queued_at = queued_at.unwrap_or(&shape.mapping.columns.next_attempt_at);
     let ago = |hours: i64| shape.time(queued_at, &(micros(now) - hours * HOUR_US).to_string());
-    let sql = filled(
-        &shape.fill(include_str!("sql/examine.sql")),
+    let sql = shape.fill_with(
+        include_str!("sql/examine.sql"),
         &[
             ("queued_at", crate::mapping::quoted(queued_at)),
             ("hour_ago", ago(1)),

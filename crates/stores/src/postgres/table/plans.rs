@@ -12,7 +12,8 @@ const ROWS: u32 = 200_000;
 #[test]
 fn no_question_to_the_table_reads_all_of_it() {
     let database = PostgresServer::shared().database();
-    let mapping = Mapping::new("log", "mail", TableName::parse("EmailLog").unwrap());
+    let mut mapping = Mapping::new("log", "mail", TableName::parse("EmailLog").unwrap());
+    mapping.report_within = Some(std::time::Duration::from_secs(60));
     database.say(&PostgresTable::ddl(&mapping));
     database.say(&format!(
         "INSERT INTO \"EmailLog\" (\"Status\", \"AttemptCount\", \"NextAttemptAt\") \
@@ -37,6 +38,7 @@ fn no_question_to_the_table_reads_all_of_it() {
             ("claim", include_str!("sql/claim.sql"), "bigint, bigint, bigint, bigint, bigint"),
             ("next_due", include_str!("sql/next_due.sql"), "bigint"),
             ("lapsed", include_str!("sql/lapsed.sql"), "bigint, bigint"),
+            ("overdue", include_str!("sql/overdue.sql"), "bigint, bigint, bigint"),
             ("spent", include_str!("sql/spent.sql"), "bigint, bigint"),
             ("timeless", include_str!("sql/timeless.sql"), "bigint"),
             ("by_id", include_str!("sql/by_id.sql"), "text[], bigint"),
@@ -63,7 +65,7 @@ fn no_question_to_the_table_reads_all_of_it() {
         // table where that is no larger.
         let page =
             Page { words: vec!["Dead".to_owned()], after: Some("150000".to_owned()), ..Page::default() };
-        let page = filled(&shape.fill(include_str!("sql/page.sql")), &[("asked", asked(shape, &page))]);
+        let page = shape.fill_with(include_str!("sql/page.sql"), &[("asked", asked(shape, &page))]);
         for (name, sql, types, values) in [
             ("page", page.as_str(), "(text[], bigint)", "('{Dead}', 50)"),
             ("dead", include_str!("sql/dead.sql"), "", ""),

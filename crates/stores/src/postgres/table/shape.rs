@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 
 use super::super::errors::Fault;
 use super::super::rows::get;
-use crate::mapping::{Mapping, Types, filled, literal, quoted};
+use crate::mapping::{Mapping, Types, filled, quoted};
 
 /// The times between which every row's are read.
 const FIRST_TIME: &str = "0001-01-01 00:00:00+00";
@@ -61,6 +61,11 @@ impl Shape {
     /// A statement with this table's names in its blanks.
     pub(super) fn fill(&self, template: &str) -> String {
         filled(template, &self.blanks)
+    }
+
+    /// The same with more blanks. All are filled at once: what is filled in is never looked at again.
+    pub(super) fn fill_with(&self, template: &str, more: &[(&'static str, String)]) -> String {
+        filled(template, &[&self.blanks, more].concat())
     }
 
     /// Whether this text can be the id of a row.
@@ -176,6 +181,9 @@ impl Shape {
             ("next_attempt_at", quoted(&c.next_attempt_at)),
             ("next_attempt_at_us", self.micros_of(&c.next_attempt_at)),
             ("locked_until", quoted(&c.locked_until)),
+            ("last_queued_at", c.last_queued_at.as_deref().map_or_else(|| "NULL".to_owned(), quoted)),
+            ("overdue_by", self.in_zone(c.last_queued_at.as_deref().unwrap_or_default(), &epoch(1))),
+            ("locked_now", self.in_zone(&c.locked_until, &epoch(2))),
             ("dead_reason", c.dead_reason.as_deref().map(quoted).unwrap_or_default()),
             ("pending", literal(&words.pending)),
             ("failed", literal(&words.failed)),
@@ -213,6 +221,15 @@ impl Shape {
         sets.extend(c.dead_reason.as_deref().map(|name| plain(name, "dead_reason")));
         sets.extend(c.last_queued_at.as_deref().map(|name| time(name, "last_queued_at")));
         sets.join(", ")
+    }
+}
+
+/// A text as a statement has it, whatever is in it and whatever `standard_conforming_strings` says.
+pub(super) fn literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    match text.contains('\\') {
+        true => format!(" E'{}'", quoted.replace('\\', "\\\\")),
+        false => format!("'{quoted}'"),
     }
 }
 
@@ -259,11 +276,12 @@ fn check_columns(mapping: &Mapping, table: &str, types: &HashMap<String, String>
 
 /// Finds the index that claims walk, and the one that writes find their rows by.
 async fn check_indexes(db: &Client, mapping: &Mapping, table: &str) -> Result<(), Fault> {
-    let (mut is_due, mut is_unique) = (false, false);
+    let (mut is_due, mut is_queued, mut is_unique) = (false, false, false);
     for row in db.query_typed(include_str!("sql/indexes.sql"), &[(&table as _, Type::TEXT)]).await? {
         let (first, second): (Option<String>, Option<String>) = (get(&row, 0)?, get(&row, 1)?);
         let c = &mapping.columns;
         is_due |= first.as_ref() == Some(&c.status) && second.as_ref() == Some(&c.next_attempt_at);
+        is_queued |= first.as_ref() == Some(&c.status) && second.is_some() && second == c.last_queued_at;
         is_unique |= first.as_ref() == Some(&c.id) && get::<bool>(&row, 2)?;
     }
     let mut wrong = Vec::new();
@@ -271,11 +289,28 @@ async fn check_indexes(db: &Client, mapping: &Mapping, table: &str) -> Result<()
         let ddl = mapping.index_ddl().replace("CREATE INDEX ", "CREATE INDEX CONCURRENTLY ");
         wrong.push(format!("no index finds what is due without reading all of it; make one: {ddl}"));
     }
+    if let Some(ddl) = mapping.overdue_index_ddl().filter(|_| !is_queued) {
+        let ddl = ddl.replace("CREATE INDEX ", "CREATE INDEX CONCURRENTLY ");
+        wrong.push(format!(
+            "report_within is set, and no index finds overdue rows without reading all of it; make one: {ddl}"
+        ));
+    }
     if !is_unique {
         wrong.push(format!("{} is neither its primary key nor unique", quoted(&mapping.columns.id)));
     }
     match wrong.is_empty() {
         true => Ok(()),
         false => Err(Fault::Unfit(format!("table {table} cannot be used: {}", wrong.join("; ")))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::literal;
+
+    #[test]
+    fn a_backslash_is_one_whatever_the_database_takes_it_for() {
+        assert_eq!(literal("it's"), "'it''s'");
+        assert_eq!(literal("\\' OR 1=1 --"), " E'\\\\'' OR 1=1 --'");
     }
 }

@@ -205,6 +205,10 @@ fn find(db: &Connection, shape: &Shape, which: &Which, limit: usize) -> Result<V
         Which::Lapsed(now) => {
             ask(&shape.fill(include_str!("sql/lapsed.sql")), vec![shape.time(now.as_ms() * 1_000), limit])
         }
+        Which::Overdue(by, now) => {
+            let values = vec![shape.time(by.as_ms() * 1_000), shape.time(now.as_ms() * 1_000), limit];
+            ask(&shape.fill(include_str!("sql/overdue.sql")), values)
+        }
         Which::Spent(most) => {
             ask(&shape.fill(include_str!("sql/spent.sql")), vec![Value::Integer(i64::from(*most)), limit])
         }
@@ -212,7 +216,7 @@ fn find(db: &Connection, shape: &Shape, which: &Which, limit: usize) -> Result<V
         Which::Page(page) => {
             let words: Vec<String> = page.words.iter().map(|word| literal(word)).collect();
             let blanks = [("words", words.join(", ")), ("asked", asked(shape, page))];
-            ask(&filled(&shape.fill(include_str!("sql/page.sql")), &blanks), vec![limit])
+            ask(&shape.fill_with(include_str!("sql/page.sql"), &blanks), vec![limit])
         }
     }
 }
@@ -267,7 +271,7 @@ fn examine(db: &Connection, shape: &Shape, now: Timestamp) -> Result<Examined, F
     const HOUR_US: i64 = 3_600 * 1_000_000;
     let columns = &shape.mapping.columns;
     let queued_at = quoted(columns.last_queued_at.as_ref().unwrap_or(&columns.next_attempt_at));
-    let sql = filled(&shape.fill(include_str!("sql/examine.sql")), &[("queued_at", queued_at)]);
+    let sql = shape.fill_with(include_str!("sql/examine.sql"), &[("queued_at", queued_at)]);
     let ago = |hours: i64| shape.time(now.as_ms() * 1_000 - hours * HOUR_US);
     let mut look = db.prepare_cached(&sql)?;
     let mut found = look.query(params![ago(1), ago(24), ago(7 * 24)])?;

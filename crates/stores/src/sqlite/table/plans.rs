@@ -9,7 +9,8 @@ use crate::mapping::TableName;
 #[test]
 fn no_question_to_the_table_reads_all_of_it() {
     let db = Connection::open_in_memory().unwrap();
-    let mapping = Mapping::new("log", "mail", TableName::parse("EmailLog").unwrap());
+    let mut mapping = Mapping::new("log", "mail", TableName::parse("EmailLog").unwrap());
+    mapping.report_within = Some(std::time::Duration::from_secs(60));
     db.execute_batch(&SqliteTable::ddl(&mapping)).unwrap();
     let shape = Shape::look(&db, mapping).unwrap();
     let page = Page { words: vec!["Dead".to_owned()], after: Some("7".to_owned()), ..Page::default() };
@@ -22,6 +23,7 @@ fn no_question_to_the_table_reads_all_of_it() {
         ("by_id", include_str!("sql/by_id.sql")),
         ("rewrite", include_str!("sql/rewrite.sql")),
         ("lapsed", include_str!("sql/lapsed.sql")),
+        ("overdue", include_str!("sql/overdue.sql")),
         ("spent", include_str!("sql/spent.sql")),
         ("timeless", include_str!("sql/timeless.sql")),
         ("page", include_str!("sql/page.sql")),

@@ -72,6 +72,16 @@ impl Shape {
                 mapping.index_ddl()
             )));
         }
+        let is_queued = |index: &(Vec<String>, bool)| {
+            index.0.first() == Some(&c.status) && index.0.get(1) == c.last_queued_at.as_ref()
+        };
+        if let Some(ddl) = mapping.overdue_index_ddl()
+            && !indexes.iter().any(is_queued)
+        {
+            return Err(unfit(format!(
+                "report_within is set, and no index finds overdue rows without reading all of it; make one: {ddl}"
+            )));
+        }
         let keys = columns.iter().filter(|(.., is_key)| *is_key).count();
         let is_key = columns.iter().any(|(name, _, is_key)| name == &c.id && *is_key && keys == 1);
         if !is_key
@@ -93,6 +103,11 @@ impl Shape {
     /// A statement with this table's names in its blanks.
     pub(super) fn fill(&self, template: &str) -> String {
         filled(template, &self.blanks)
+    }
+
+    /// The same with more blanks. All are filled at once: what is filled in is never looked at again.
+    pub(super) fn fill_with(&self, template: &str, more: &[(&'static str, String)]) -> String {
+        filled(template, &[&self.blanks, more].concat())
     }
 
     /// Whether this text can be the id of a row.
@@ -237,6 +252,7 @@ fn blanks(mapping: &Mapping) -> Vec<(&'static str, String)> {
         ("next_attempt_at", quoted(&c.next_attempt_at)),
         ("is_time", is_time(mapping.times, &quoted(&c.next_attempt_at))),
         ("locked_until", quoted(&c.locked_until)),
+        ("last_queued_at", or_null(&c.last_queued_at)),
         ("dead_reason", or_null(&c.dead_reason)),
         ("pending", literal(&words.pending)),
         ("failed", literal(&words.failed)),
