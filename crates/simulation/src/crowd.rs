@@ -54,7 +54,7 @@ pub fn run(seed: u64) -> Report {
     let instances = rng.between(1, 2) as usize;
     // Each call waits twice.
     let slow_ms_max = rng.between(400, 900);
-    let store = StoreFaults { absent: 0, answer_lost: 0, slow: 1_000, slow_ms_max };
+    let store = StoreFaults { absent: 0, answer_lost: 0, slow: 1_000, slow_ms_max, unheard_ms: (0, 0) };
     let scenario = Scenario { instances, store, trouble: 0, blows: 0, ..Scenario::draw(&mut Rng::new(seed)) };
     let world = World::new(seed, routes());
     let mut crowd = Crowd {

@@ -53,6 +53,15 @@ pub enum Lasting {
     SlowStore,
 }
 
+/// From and until when no heartbeat of the first process comes through.
+fn unheard(rng: &mut Rng) -> (u64, u64) {
+    if !rng.chance(150) {
+        return (0, 0);
+    }
+    let from_ms = rng.between(1_000, 15_000);
+    (from_ms, from_ms + rng.between(10_000, 30_000))
+}
+
 impl Scenario {
     /// What this seed draws.
     pub fn draw(rng: &mut Rng) -> Self {
@@ -66,6 +75,7 @@ impl Scenario {
                 answer_lost: *rng.pick(&[0, 10, 50, 150]),
                 slow: *rng.pick(&[0, 50, 300]),
                 slow_ms_max: *rng.pick(&[5, 100, 2_000]),
+                unheard_ms: unheard(rng),
             },
             trouble: *rng.pick(&[0, 200, 500, 800]),
             blows: rng.between(0, 4),
@@ -84,7 +94,11 @@ impl Scenario {
 
     /// Whether nothing but a poisonous message goes wrong.
     pub fn is_calm(&self) -> bool {
-        self.blows == 0 && self.store.absent == 0 && self.store.answer_lost == 0 && self.store.slow == 0
+        self.blows == 0
+            && self.store.absent == 0
+            && self.store.answer_lost == 0
+            && self.store.slow == 0
+            && self.store.unheard_ms == (0, 0)
     }
 
     /// How engines pace themselves in a run: coarser than in life, so that a run is short.

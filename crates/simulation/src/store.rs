@@ -32,7 +32,12 @@ pub struct StoreFaults {
     pub slow: u64,
     /// How much time, at most.
     pub slow_ms_max: u64,
+    /// Uptime from and until which no heartbeat of the first process comes through, in milliseconds.
+    pub unheard_ms: (u64, u64),
 }
+
+/// The process whose heartbeats may not come through: the first one that is started.
+const FIRST: usize = 1;
 
 /// One process's connection to the store.
 pub struct FaultyStore {
@@ -281,6 +286,11 @@ impl Store for FaultyStore {
         silent_max: Duration,
     ) -> Result<(), StoreError> {
         self.before().await?;
+        let (from_ms, until_ms) = self.faults.unheard_ms;
+        let is_unheard = (from_ms..until_ms).contains(&self.clock.0.uptime_ms());
+        if is_unheard && self.process == FIRST && !look(&self.world).healed {
+            return Err(StoreError::Unavailable("simulated: the heartbeat does not come through".to_owned()));
+        }
         self.inner.beat(instance, now, silent_max).await?;
         look(&self.world).beaten(instance, now);
         self.after(()).await

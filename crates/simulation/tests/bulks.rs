@@ -64,7 +64,13 @@ fn whoever_counts_for_longer_than_they_hold_an_operation_leaves_it_to_whoever_we
         world: World::new(1, BTreeMap::new()),
         clock: SimHandle(Arc::clone(&clock)),
         process: 1,
-        faults: StoreFaults { absent: 0, answer_lost: 0, slow: 1_000, slow_ms_max: 5_000 },
+        faults: StoreFaults {
+            absent: 0,
+            answer_lost: 0,
+            slow: 1_000,
+            slow_ms_max: 5_000,
+            unheard_ms: (0, 0),
+        },
     };
     let (ann, bob) = (engine(Arc::new(slow), &clock), engine(store.clone(), &clock));
     let later = || NewMessage {

@@ -94,7 +94,13 @@ impl Place {
             world: Arc::clone(&world),
             clock: SimHandle(SimClock::new(1)),
             process: 1,
-            faults: StoreFaults { absent: 1_000, answer_lost: 0, slow: 0, slow_ms_max: 1 },
+            faults: StoreFaults {
+                absent: 1_000,
+                answer_lost: 0,
+                slow: 0,
+                slow_ms_max: 1,
+                unheard_ms: (0, 0),
+            },
         };
         let engine =
             Engine::new(Arc::new(away), clock.clone(), Arc::new(Silence), Settings::default(), vec![line]);
