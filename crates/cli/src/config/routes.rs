@@ -57,7 +57,7 @@ pub(super) fn read(reader: &Reader<'_>, parts: &Parts<'_>) -> BTreeMap<Name, Rou
     });
     let routes = routes.into_iter().map(|(name, found)| (name, found.value)).collect();
     check_dead_letters(&routes, reader.findings());
-    check_tables(&routes, reader.findings());
+    check_tables(&routes, parts.tables, reader.findings());
     routes.into_iter().map(|(name, found)| (name, found.value)).collect()
 }
 
@@ -123,15 +123,24 @@ fn check_dead_letters(routes: &BTreeMap<Name, Located<RouteConfig>>, findings: &
 }
 
 /// A table's rows have one way to go.
-fn check_tables(routes: &BTreeMap<Name, Located<RouteConfig>>, findings: &Findings) {
+fn check_tables(
+    routes: &BTreeMap<Name, Located<RouteConfig>>,
+    tables: &BTreeMap<Name, Located<TableConfig>>,
+    findings: &Findings,
+) {
     let mut taken: BTreeMap<&Name, &Name> = BTreeMap::new();
     for (name, Located { value, place }) in routes {
         let Some(table) = &value.route.table else { continue };
         if let Some(other) = taken.insert(table, name) {
             findings.error(place, format!("table \"{table}\" has two routes, {other} and {name}"));
         }
-        let lanes = redeliver_core::Lane::ALL.into_iter();
-        if lanes.map(|lane| value.route.travel(lane)).any(|way| way.policy.expires_after.is_some()) {
+        let has_queued_at =
+            tables.get(table).is_none_or(|found| found.value.columns.last_queued_at.is_some());
+        if value.route.report_within.is_some() && !has_queued_at {
+            let wrong = format!("needs last_queued_at in [tables.{table}.columns]: it is counted from there");
+            findings.error(place, format!("report_within of route {name} {wrong}"));
+        }
+        if value.route.lanes.iter().any(|way| way.policy.expires_after.is_some()) {
             let wrong =
                 "carries the rows of a table, which never expire: remove expires_after from its policy";
             findings.error(place, format!("route {name} {wrong}"));

@@ -309,6 +309,12 @@ mod tests {
             let wrong = loaded(&ROWS.replacen('\n', &format!("\n{line}\n"), 1), &[]).unwrap_err();
             assert!(wrong.contains(word), "{line}: {wrong}");
         }
+        let no_time =
+            ROWS.replacen('\n', "\ncolumns = { last_queued_at = '' }\n", 1) + "report_within = '1h'\n";
+        assert!(loaded(&no_time, &[]).unwrap_err().contains("needs last_queued_at"));
+        assert!(loaded(&format!("{ROWS}report_within = '1h'\n"), &[]).is_ok());
+        let expires = ROWS.replace("max_attempts = 8", "max_attempts = 8\nexpires_after = '1h'");
+        assert!(loaded(&expires, &[]).unwrap_err().contains("never expire"));
         let twice =
             format!("{ROWS}[routes.other]\ntransport = 't'\npolicy = 'email-log'\ntable = 'email-log'\n");
         assert!(loaded(&twice, &[]).unwrap_err().contains("two routes"));
