@@ -295,7 +295,7 @@ fn what_is_retried_too_often_goes_to_review_and_what_nobody_can_read_is_set_asid
         assert!(line.contains("quorum") && line.contains("redeliver.dead-letters"), "{queue}: {known}");
     }
     let server = serve(&place);
-    let kept = json!({ "route": "manual-review", "key": "mine", "payload": "kept", "due_at": "2100-01-01T00:00:00Z" });
+    let kept = json!({ "route": "manual-review", "key": "orders:mine", "payload": "kept", "due_at": "2100-01-01T00:00:00Z" });
     let kept = server.post("/v1/messages", &kept).json["id"].as_str().unwrap().to_owned();
     let script = r#"
 send(broker.retry_message("lost", b"payload", "nowhere", "timeout", 0), "application/x-protobuf")

@@ -46,7 +46,9 @@ fn scheduler(database: &Database<'_>, broker: &RabbitmqServer) -> Place {
         .variable("RetryIntervalSeconds", "1")
         .variable("BackoffSchedule", "1s, 1s, 1s, 1s, 1s, 1s, 1s")
         .variable("REDELIVER_ROUTES__EMAIL_LOG__LEASE", "9s")
-        .variable("REDELIVER_ROUTES__EMAIL_LOG__SEND_TIMEOUT", "3s")
+        .variable("REDELIVER_TRANSPORTS__RABBITMQ__CONNECT_TIMEOUT", "2s")
+        .variable("REDELIVER_TRANSPORTS__RABBITMQ__CONFIRM_TIMEOUT", "2s")
+        .variable("REDELIVER_ROUTES__EMAIL_LOG__SEND_TIMEOUT", "5s")
         .variable("REDELIVER_ROUTES__EMAIL_LOG__CONCURRENCY_MAX", &IN_THE_AIR.to_string())
         .variable("REDELIVER_LOG__FILTER", "warn,redeliver_cli=info")
 }

@@ -51,6 +51,9 @@ fn place(database_url: &str, broker: &RabbitmqServer) -> Place {
         .variable("MaxAttempts", "1000")
         .variable("REDELIVER_TABLES__EMAIL_LOG__MAIL__LEASE", "30s")
         .variable("REDELIVER_TABLES__EMAIL_LOG__MAIL__SEND_TIMEOUT", "20s")
+        .variable("REDELIVER_TRANSPORTS__SMTP__CONNECT_TIMEOUT", "4s")
+        .variable("REDELIVER_TRANSPORTS__SMTP__COMMAND_TIMEOUT", "5s")
+        .variable("REDELIVER_TRANSPORTS__SMTP__DATA_TIMEOUT", "10s")
         .variable("REDELIVER_TABLES__EMAIL_LOG__MAIL__CONCURRENCY_MAX", &IN_THE_AIR.to_string())
 }
 

@@ -304,12 +304,13 @@ dead after try 4, 14s – 17s after the first
 #[test]
 fn policy_show_says_what_never_happens() {
     let said = Place::new()
-        .with_variable("REDELIVER_POLICIES__EMAIL_LOG__EXPIRES_AFTER", "4h")
-        .run("policy show email-log --profile email-dispatcher");
-    let ending = "dead after try 8, 22h21m after the first\n\
-         dead sooner if it expires, 4h after it was accepted\n\
-         warning: backoff entry 8 (1d) is never reached: after failed try 8 of max_attempts = 8 the message is dead\n\
-         warning: try 6 and later never happen: they are due 4h21m after the first, and a message expires after 4h\n";
+        .with_variable("REDELIVER_POLICIES__CAMPAIGN__EXPIRES_AFTER", "4m")
+        .with_variable("REDELIVER_POLICIES__CAMPAIGN__MAX_ATTEMPTS", "3")
+        .run("policy show campaign --profile campaigns");
+    let ending = "dead after try 3, 6m after the first\n\
+         dead sooner if it expires, 4m after it was accepted\n\
+         warning: backoff entry 3 (15m) is never reached: after failed try 3 of max_attempts = 3 the message is dead\n\
+         warning: try 3 and later never happen: they are due 6m after the first, and a message expires after 4m\n";
     assert!(said.out.ends_with(ending), "{}", said.out);
 }
 

