@@ -48,7 +48,7 @@ pub(crate) struct Shares {
 struct Destination {
     name: Name,
     known: Mutex<Known>,
-    /// Held by whoever asks the store.
+    /// Held while the store is asked.
     drawing: tokio::sync::Mutex<()>,
     /// Told when a send ends.
     ended: Notify,
@@ -212,7 +212,7 @@ impl Engine {
             if is_in_time {
                 return Ok(Some(permit));
             }
-            // It is of no use to anybody.
+            // No send can use it any more.
             permit.start();
         }
     }

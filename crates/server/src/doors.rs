@@ -1,4 +1,4 @@
-//! Which connections are let in: so many in all, so many from one peer, and beyond that only health checks.
+//! Which connections are let in: up to a limit in all and one for each peer, and beyond that only health checks.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -54,7 +54,7 @@ impl Doors {
         Some(Place { _permit: permit, peers: Arc::clone(&self.peers), peer })
     }
 
-    /// Waits until there is room for a health check. The oldest has to go if there is none: whoever holds connections
+    /// Waits until there is room for a health check. The oldest has to go if there is none: a client that holds connections
     /// and says nothing can't keep health checks out.
     pub(crate) async fn make_room(&mut self) {
         self.reserved.retain(|(_, connection)| !connection.is_finished());
@@ -64,7 +64,7 @@ impl Doors {
         if let Some((since, _)) = self.reserved.front() {
             tokio::time::sleep_until(*since + RESERVED_FOR).await;
         }
-        // Not before: whoever waits for this may give up waiting.
+        // Not before: the caller may give up waiting.
         if let Some((_, oldest)) = self.reserved.pop_front() {
             oldest.abort();
         }

@@ -51,7 +51,7 @@ pub struct Parts {
     pub limits: Arc<Limits>,
     /// Room for what is being accepted.
     pub room: Room,
-    /// Slows down whoever guesses keys.
+    /// Slows down clients that guess keys.
     pub(crate) throttle: Throttle,
     /// Lets few large bodies be read at once.
     pub parsing: Parsing,

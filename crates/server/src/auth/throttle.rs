@@ -1,4 +1,4 @@
-//! Slows down whoever guesses keys. Every login, and every key in a header that is not in the store, takes a place; a failed one keeps it for a while, whether or not the
+//! Slows down clients that guess keys. Every login, and every key in a header that is not in the store, takes a place; a failed one keeps it for a while, whether or not the
 //! caller waits for the answer. So there are only so many guesses a second, and an honest login waits its turn.
 
 use std::sync::Arc;

@@ -33,7 +33,7 @@ struct Seen {
     bytes: u64,
 }
 
-/// A steady stream for so many minutes. Prints the rows every ten seconds; the ratio at the end is the rows of the last
+/// A steady stream for a number of minutes. Prints the rows every ten seconds; the ratio at the end is the rows of the last
 /// look beside those of the look when messages had been deleted for half of the time.
 pub(super) async fn retention(minutes: u64, place: &Place, report: &mut Report) -> anyhow::Result<()> {
     let route = Route { retention: RETENTION, key_retention: Some(RETENTION), ..route() };

@@ -54,7 +54,7 @@ pub(super) const FILTERS: [&str; 31] = [
 pub(super) struct Size {
     /// Of its text, and of what it takes in memory.
     pub(super) bytes: u64,
-    /// How many items it has for whoever walks through it.
+    /// How many items a loop over it visits.
     pub(super) items: u64,
     /// The bytes of its largest item.
     pub(super) item_bytes: u64,
