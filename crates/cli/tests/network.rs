@@ -23,7 +23,8 @@ fn get(process: &Process, path: &str) -> u16 {
 
 #[test]
 fn clients_behind_a_network_that_takes_no_answers_lock_nobody_out() {
-    let config = format!("[http]\nconnections_max = 8\nwrite_timeout = \"1s\"\n{ROUTES}");
+    // Long enough for a slow machine to ask in between, while all connections are still taken.
+    let config = format!("[http]\nconnections_max = 8\nwrite_timeout = \"15s\"\n{ROUTES}");
     let place = Place::new(&config).with_variable("REDELIVER_ADMIN_KEY", KEY);
     let process = place.serve();
     let port = process.url().rsplit(':').next().unwrap().parse().unwrap();
