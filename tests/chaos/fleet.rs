@@ -81,11 +81,7 @@ impl Fleet {
 
     /// What an instance calls itself, as the database knows it.
     pub fn id(&self, n: usize) -> i64 {
-        let log = self.instance(n).log();
-        let started = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut named = started.filter_map(|line| Some(line["instance"].as_str()?.to_owned()));
-        let name = named.next().expect("an instance says its name");
-        u64::from_str_radix(&name, 16).expect("a name is a number").cast_signed()
+        self.instance(n).instance_id()
     }
 
     /// How many mails an instance has claimed.

@@ -229,6 +229,15 @@ impl Server {
         at
     }
 
+    /// What it is called in the database. Its log must be JSON.
+    pub fn instance_id(&self) -> i64 {
+        let log = self.log();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut names = lines.filter_map(|line| Some(line["instance"].as_str()?.to_owned()));
+        let name = names.next().expect("an instance logs its name");
+        u64::from_str_radix(&name, 16).expect("a name is a number").cast_signed()
+    }
+
     /// What it has written to its log.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().join("\n")
