@@ -18,7 +18,7 @@ use tracing::Instrument;
 use crate::claim::Asked;
 use crate::engine::{Engine, Line};
 use crate::life::LeaseSpan;
-use crate::limits::{Hold, Permit};
+use crate::limits::{Hold, Permit, used_up};
 use crate::span;
 use crate::store::ClaimRef;
 use crate::transport::Envelope;
@@ -180,6 +180,9 @@ async fn carry(
         Err(outcome) => return (outcome, None),
     };
     let (now, uptime) = (engine.clock.now(), engine.clock.uptime());
+    if permit.as_ref().is_some_and(|permit| permit.is_late(now)) {
+        return (used_up(destination), None);
+    }
     let lease = LeaseSpan { from: held.asked.uptime, until: held.until(), length: line.route.lease };
     if !engine.life.may_start(lease, uptime, within) {
         return unsent(now.plus(SHORT_WAIT), "the lease had too little left");

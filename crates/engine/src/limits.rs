@@ -92,6 +92,11 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
+    /// Whether it is too late to start the send: the process may have been held up since the slot was reached.
+    pub(crate) fn is_late(&self, now: Timestamp) -> bool {
+        self.unused_slot_us.is_some_and(|slot_us| is_past(slot_us, now))
+    }
+
     /// The send starts now.
     pub(crate) fn start(&mut self) {
         self.unused_slot_us = None;

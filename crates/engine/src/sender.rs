@@ -21,7 +21,7 @@ use crate::attempt::{Came, panicked};
 use crate::claim::Asked;
 use crate::engine::{Engine, Line};
 use crate::intake::{Accepted, Sink, Told};
-use crate::limits::{Hold, Permit};
+use crate::limits::{Hold, Permit, used_up};
 use crate::stop::Stop;
 use crate::store::{Applied, StoreError};
 use crate::transport::{Envelope, Transport};
@@ -244,6 +244,9 @@ impl Sender {
             Err(outcome) => return (outcome, None),
         };
         let now = self.engine.clock.now();
+        if permit.as_ref().is_some_and(|permit| permit.is_late(now)) {
+            return (used_up(destination), None);
+        }
         if !self.has_time(asked) {
             let reason = "the lock had too little left".into();
             return (Outcome::Deferred { until: Until::At(now), reason }, None);
