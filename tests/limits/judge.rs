@@ -15,6 +15,8 @@ use super::{AT_ONCE, RATE, SLOW_FOR};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
+/// What the clock of an instance may be ahead by: it counts whole milliseconds.
+const AHEAD_MAX: Duration = Duration::from_millis(5);
 
 /// What is known of the route with a rate.
 pub struct RateVerdict {
@@ -49,8 +51,8 @@ pub fn judge_rate(arrivals: &[Arrival], records: &[Record], end: Duration) -> Ra
     let (mut delay_max, mut lost) = (Duration::ZERO, Vec::new());
     for Arrival { key, at } in arrivals {
         let starts = unseen.entry(key).or_default();
-        match starts.iter().position(|start| start <= at) {
-            Some(place) => delay_max = delay_max.max(*at - starts.swap_remove(place)),
+        match starts.iter().position(|start| *start <= *at + AHEAD_MAX) {
+            Some(place) => delay_max = delay_max.max(at.saturating_sub(starts.swap_remove(place))),
             None => lost.push(*at),
         }
     }

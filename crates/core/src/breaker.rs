@@ -17,7 +17,7 @@ pub struct BreakerConfig {
     pub open_for: Duration,
     /// The longest it stays open.
     pub open_for_max: Duration,
-    /// Messages let through in the first second of recovery; doubles each second.
+    /// Messages that all instances together let through in the first second of recovery; doubles each second.
     pub recover_per_s: u32,
 }
 
@@ -69,7 +69,7 @@ pub enum Admission {
     Pass,
     /// Go as the one probe, if this state can be written first.
     Probe(BreakerState),
-    /// Go if no more than this many have gone since recovery began.
+    /// Go if all instances together have let no more than this many go since recovery began.
     Limited {
         /// When recovery began.
         since: Timestamp,
@@ -112,6 +112,23 @@ impl BreakerState {
             Self::Probing { until, .. } => until,
             Self::Recovering { since, .. } => since.plus(RECOVERY),
         }
+    }
+}
+
+/// The place of one instance among all that live.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Instances before it.
+    pub before: u64,
+    /// All instances, this one included; none if nobody has counted.
+    pub all: u64,
+}
+
+impl Place {
+    /// This instance's part of so many. The parts of all instances add up to it.
+    pub fn part_of(self, count: u64) -> u64 {
+        let all = self.all.max(1);
+        count / all + u64::from(self.before < count % all)
     }
 }
 
@@ -203,6 +220,15 @@ mod tests {
         assert_eq!(recovering.admit(&config, at(110), WITHIN), Admission::Pass);
         assert!(!recovering.parks());
         assert_eq!(recovering.look_at(), at(110));
+    }
+
+    #[test]
+    fn the_parts_of_all_instances_add_up() {
+        for (count, all) in [(10, 1), (10, 3), (2, 3), (0, 2), (640, 7)] {
+            let parts = (0..all).map(|before| Place { before, all }.part_of(count));
+            assert_eq!(parts.sum::<u64>(), count, "{count} for {all}");
+        }
+        assert_eq!(Place::default().part_of(10), 10, "nobody has counted");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use redeliver_core::breaker::{self, Admission, BreakerState};
+use redeliver_core::breaker::{self, Admission, BreakerState, Place};
 use redeliver_core::destination::{Bound, HOLD_PROBE, Sign, consequence};
 use redeliver_core::gate::{Closed, GateKey, GateRecord, Scope, on_the_way};
 use redeliver_core::outcome::Until;
@@ -26,6 +26,8 @@ type Closures = HashMap<GateKey, GateRecord>;
 pub(crate) struct Gates {
     closed: RwLock<Arc<Closures>>,
     destinations: Mutex<HashMap<Name, Destination>>,
+    /// This instance's place among those that live, as of the last look.
+    place: Mutex<Place>,
 }
 
 /// What this instance knows of a destination.
@@ -55,16 +57,22 @@ impl Gates {
         self.destinations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one more may go in a recovery that admits `count_max` by now.
+    /// Whether one more of this instance may go in a recovery that admits `count_max` of the fleet by now.
     fn recover(&self, destination: &Name, since: Timestamp, count_max: u64) -> bool {
+        let count_max = self.place().part_of(count_max);
         let mut destinations = self.destinations();
         let recovery = &mut destinations.entry(destination.clone()).or_default().recovery;
         let gone = match recovery {
             Some((known, gone)) if *known == since => gone,
             _ => &mut recovery.insert((since, 0)).1,
         };
-        *gone += 1;
-        *gone <= count_max
+        let may_go = *gone < count_max;
+        *gone += u64::from(may_go);
+        may_go
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -309,6 +317,7 @@ impl Engine {
     pub async fn keep_gates(&self) -> Result<bool, StoreError> {
         self.refresh_gates().await?;
         let now = self.clock.now();
+        self.find_place(now).await?;
         self.open_what_is_over(now).await?;
         let mut limited = self.keep_limits().await;
         let mut released = 0;
@@ -325,6 +334,17 @@ impl Engine {
             self.wake_all();
         }
         Ok(limited)
+    }
+
+    /// Counts the instances that live, while a breaker is open: they share its slow start.
+    async fn find_place(&self, now: Timestamp) -> Result<(), StoreError> {
+        let is_breaker = |record: &GateRecord| matches!(record.closed, Closed::Breaker(_));
+        if self.gates.closures().values().any(is_breaker) {
+            let living = self.store.living(now).await?;
+            let before = living.iter().filter(|other| other.id < self.instance).count() as u64;
+            *self.gates.place() = Place { before, all: living.len() as u64 };
+        }
+        Ok(())
     }
 
     async fn open_what_is_over(&self, now: Timestamp) -> Result<(), StoreError> {
