@@ -1,7 +1,7 @@
 # `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo demo-notifications test test-kafka check features sim chaos campaign bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-retention bench-table coverage screenshots doc clean
+.PHONY: help run demo demo-notifications test test-kafka check features sim chaos campaign bench bench-campaign bench-http bench-kafka bench-postgres bench-rabbitmq bench-redis bench-retention bench-table bench-turns coverage screenshots doc clean
 
 CARGO ?= cargo
 SEEDS ?= 1000000
@@ -14,6 +14,7 @@ BENCH ?= --store sqlite:target/bench/redeliver.db
 BENCH_POSTGRES ?= --backlog 5000000
 KAFKA_MESSAGES ?= 200000
 REDIS_MESSAGES ?= 200000
+JOBS ?= accept_batch,accept_single,drain
 
 FMT := $(CARGO) fmt --all --check
 CLIPPY := $(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -125,6 +126,15 @@ bench-retention: ## Accept 5,000 a second with a retention of a minute on SQLite
 bench-table: ## Measure how fast what is due is found in an application's table of ROWS rows: ROWS=5000000
 	@scripts/ensure build peers
 	$(CARGO) run --locked --release --quiet --package redeliver-stores --example due_of_table -- $(ROWS)
+
+bench-turns: ## Measure this version and an earlier one in turn, on SQLite and PostgreSQL: BEFORE=COMMIT ROUNDS=5 JOBS=accept_batch,accept_single,drain
+	@test -n '$(BEFORE)' || { echo 'say which version to compare with: make bench-turns BEFORE=COMMIT' >&2; exit 1; }
+	@scripts/ensure build postgres
+	$(CARGO) build --locked --release --package redeliver-cli
+	@test -d target/before || git clone --quiet --no-checkout . target/before
+	@git -C target/before fetch --quiet && git -C target/before checkout --quiet --detach "$$(git rev-parse '$(BEFORE)')"
+	cd target/before && CARGO_TARGET_DIR=target $(CARGO) build --locked --release --package redeliver-cli
+	@scripts/bench-turns '$(or $(ROUNDS),5)' --only '$(JOBS)'
 
 coverage: ## Measure which lines the tests reach; fails below the gates in scripts/coverage
 	@scripts/ensure build peers coverage
