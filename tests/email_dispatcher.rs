@@ -235,6 +235,10 @@ fn every_due_mail_is_published_once_for_its_attempt_though_brokers_and_instances
     for name in ["email_retries_due", "email_retries_requeued_total", "email_retries_dead_total"] {
         assert!(metrics.lines().any(|line| line.starts_with(&format!("{name} "))), "{name}");
     }
+    for age in ["1h", "1d", "1w"] {
+        let line = format!("redeliver_rows_pending_old{{route=\"email-log\",older_than=\"{age}\"}} 0");
+        assert!(metrics.lines().any(|said| said == line), "{line} in {metrics}");
+    }
     let listed = third.get("/v1/messages?route=email-log&status=dead&limit=5").json;
     assert_eq!(listed["items"].as_array().unwrap().len(), 5);
     assert_eq!(listed["items"][0]["id"], format!("email-log:{}", DUE + SPENT));

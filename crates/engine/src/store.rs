@@ -389,6 +389,9 @@ pub struct Count {
     pub due: u64,
     /// How many of the waiting ones are parked.
     pub parked: u64,
+    /// How many rows of an application's table have been with their sender for over an hour, a day and a week. Messages
+    /// of our own don't count here.
+    pub old: [u64; 3],
 }
 
 /// Why a store did not answer. The variants say what can be done.

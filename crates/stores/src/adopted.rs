@@ -106,7 +106,7 @@ pub struct Due {
 }
 
 /// How many rows have a word.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Tally {
     /// The word.
     pub status: String,
@@ -116,6 +116,17 @@ pub struct Tally {
     pub count: u64,
     /// How many of them have a next try whose time has come.
     pub due: u64,
+    /// Which of them have been with their sender for too long.
+    pub old: Old,
+}
+
+/// How many rows have been with their sender for a long time.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub struct Old {
+    /// Longer than an hour, a day and a week.
+    pub than: [u64; 3],
+    /// Nobody wrote since when.
+    pub since_unknown: u64,
 }
 
 /// What is wrong with a table, or with what an application wrote into it.
@@ -131,8 +142,8 @@ pub struct Examined {
     pub lockless: u64,
     /// Failed rows whose next try is at no time that this table's times can be compared with.
     pub untimely: u64,
-    /// Rows that are with their sender for longer than an hour, a day, and a week.
-    pub old: [u64; 3],
+    /// Rows that have been with their sender for a long time.
+    pub old: Old,
 }
 
 /// An application's table in some database.

@@ -280,6 +280,7 @@ pub async fn counts_tell_the_due_and_the_parked(store: &dyn Store) {
         count,
         due,
         parked,
+        old: [0; 3],
     };
     assert_eq!(counts, [of("delivered", 1, 0, 0), of("waiting", 4, 2, 1)]);
 }

@@ -341,6 +341,7 @@ impl Rows {
                 count: 0,
                 due: 0,
                 parked: 0,
+                old: [0; 3],
             });
             count.count += 1;
             if let State::Waiting { parked_for } = &message.state {

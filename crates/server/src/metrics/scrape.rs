@@ -16,8 +16,8 @@ pub(super) struct Counted {
     /// How long the first due message of a lane has been due.
     overdue: Vec<(Name, Lane, Duration)>,
     closed: Vec<GateRecord>,
-    /// How many rows of applications' tables are due, where there are such tables.
-    rows_due: Option<u64>,
+    /// The routes of applications' tables.
+    of_tables: Vec<Name>,
 }
 
 /// Asks the store; `uptime` is the engine's.
@@ -31,11 +31,9 @@ pub(super) async fn count(engine: &Engine, uptime: Duration) -> Result<Counted, 
         }
     }
     let closed = engine.store().gates().await?.into_iter().filter(|record| record.is_shut(now)).collect();
-    let of_tables: Vec<&Name> =
-        engine.routes().filter(|route| route.table.is_some()).map(|route| &route.name).collect();
-    let rows = counts.iter().filter(|count| of_tables.contains(&&count.route));
-    let rows_due = (!of_tables.is_empty()).then(|| rows.map(|count| count.due).sum());
-    Ok(Counted { at: uptime, counts, overdue, closed, rows_due })
+    let of_tables =
+        engine.routes().filter(|route| route.table.is_some()).map(|route| route.name.clone()).collect();
+    Ok(Counted { at: uptime, counts, overdue, closed, of_tables })
 }
 
 impl Counted {
@@ -44,12 +42,33 @@ impl Counted {
         write_counts(text, &self.counts);
         write_overdue(text, &self.overdue);
         write_closed(text, &self.closed);
-        if let Some(due) = self.rows_due {
-            let name = "email_retries_due";
-            let _ = writeln!(
-                text,
-                "# HELP {name} Rows of applications' tables that are due.\n# TYPE {name} gauge\n{name} {due}"
-            );
+        if !self.of_tables.is_empty() {
+            self.write_rows(text);
+        }
+    }
+
+    /// The rows of applications' tables. A table without old rows is a line with 0: an alert needs one.
+    fn write_rows(&self, text: &mut String) {
+        let of_tables = || self.counts.iter().filter(|count| self.of_tables.contains(&count.route));
+        let due: u64 = of_tables().map(|count| count.due).sum();
+        let name = "email_retries_due";
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            text,
+            "# HELP {name} Rows of applications' tables that are due.\n# TYPE {name} gauge\n{name} {due}"
+        );
+        let name = "redeliver_rows_pending_old";
+        let _ = writeln!(
+            text,
+            "# HELP {name} Rows of an application's table that have been with their sender for longer than this.\n\
+             # TYPE {name} gauge"
+        );
+        for route in &self.of_tables {
+            for (place, age) in ["1h", "1d", "1w"].into_iter().enumerate() {
+                let old = of_tables().filter(|count| count.route == *route).map(|count| count.old[place]);
+                let (route, old) = (label(route), old.sum::<u64>());
+                let _ = writeln!(text, "{name}{{route=\"{route}\",older_than=\"{age}\"}} {old}");
+            }
         }
     }
 
@@ -103,7 +122,12 @@ fn write_overdue(text: &mut String, overdue: &[(Name, Lane, Duration)]) {
 
 /// The labels of a lane. A route's name may come from a store that others wrote.
 fn labels(route: &str, lane: Lane) -> String {
-    format!("route=\"{}\",lane=\"{}\"", route.replace(['\\', '"', '\n'], "_"), lane.name())
+    format!("route=\"{}\",lane=\"{}\"", label(route), lane.name())
+}
+
+/// A text as the value of a label.
+fn label(text: &str) -> String {
+    text.replace(['\\', '"', '\n'], "_")
 }
 
 fn write_counts(text: &mut String, counts: &[Count]) {

@@ -93,6 +93,7 @@ pub(super) async fn counts(db: &Client, now: Timestamp) -> Result<Vec<Count>, Fa
             count: number(row, 4)?,
             due: number(row, 5)?,
             parked: number(row, 6)?,
+            old: [0; 3],
         });
     }
     counts.sort();

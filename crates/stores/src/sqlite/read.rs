@@ -122,6 +122,7 @@ pub(super) fn counts(db: &Connection, now: Timestamp) -> Result<Vec<Count>, Faul
             count: number(row, 4)?,
             due: number(row, 5)?,
             parked: number(row, 6)?,
+            old: [0; 3],
         });
     }
     counts.sort();

@@ -101,6 +101,7 @@ impl Tallies {
                     count: tally.count,
                     due,
                     parked: 0,
+                    old: tally.old.than,
                 }),
             }
         }

@@ -45,6 +45,34 @@ async fn published_again(rig: &Rig) {
 }
 
 #[test]
+fn rows_that_are_with_their_sender_for_long_are_counted_by_age() {
+    redeliver_conformance::judge(async {
+        counted_by_age(&Rig::sqlite()).await;
+        counted_by_age(&Rig::postgres().await).await;
+    });
+}
+
+async fn counted_by_age(rig: &Rig) {
+    let hour = 3_600;
+    rig.put(&Put::failed(ONE, at(0)));
+    let claimed = claim_one(rig.store(), 0).await;
+    let handed_off = settle(&claimed, &Outcome::HandedOff, &alone::route(), at(0));
+    assert_eq!(write(rig.store(), handed_off).await, Applied::Applied);
+    for (time, old) in
+        [(hour / 2, [0, 0, 0]), (hour, [1, 0, 0]), (24 * hour, [1, 1, 0]), (7 * 24 * hour, [1; 3])]
+    {
+        let counts = rig.store().counts(at(time)).await.unwrap();
+        let [count] = counts.try_into().unwrap();
+        assert_eq!((count.state, count.old), ("handed_off", old), "after {time} s");
+    }
+    let examined = rig.rows(mapping()).await.examine(at(7 * 24 * hour)).await.unwrap();
+    assert_eq!((examined.old.than, examined.old.since_unknown), ([1; 3], 0));
+    rig.place.say("UPDATE \"EmailLog\" SET \"LastQueuedAt\" = NULL");
+    let examined = rig.rows(mapping()).await.examine(at(7 * 24 * hour)).await.unwrap();
+    assert_eq!((examined.old.than, examined.old.since_unknown), ([0; 3], 1));
+}
+
+#[test]
 fn a_row_that_a_sender_has_locked_is_not_overdue_and_without_report_within_none_is() {
     redeliver_conformance::judge(async {
         let rig = Rig::sqlite_with(reporting());

@@ -53,7 +53,7 @@ fn judge(mapping: &Mapping, examined: &Examined) -> Vec<Finding> {
             format!("correct the rows, or tables.{name}.words"),
         ));
     }
-    let [hour, day, week] = examined.old;
+    let [hour, day, week] = examined.old.than;
     if hour > 0 {
         findings.push(Finding::warning(
             "table",
@@ -68,6 +68,21 @@ fn judge(mapping: &Mapping, examined: &Examined) -> Vec<Finding> {
                 ),
                 Some(_) => "see whether the sender runs; they are published again after report_within".to_owned(),
             },
+        ));
+    }
+    if let (Some(_), Some(column), 1..) =
+        (mapping.report_within, &mapping.columns.last_queued_at, examined.old.since_unknown)
+    {
+        findings.push(Finding::warning(
+            "table",
+            format!(
+                "{name}: {} {:?} without a {column}, which report_within counts from",
+                rows(examined.old.since_unknown),
+                mapping.words.pending
+            ),
+            format!(
+                "they are never published again; have the application write {column} when it publishes a row"
+            ),
         ));
     }
     if examined.timeless > 0 {

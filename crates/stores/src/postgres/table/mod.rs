@@ -17,7 +17,7 @@ use super::limit;
 use super::line::Line;
 use super::open::{Address, OpenOptions};
 use super::rows::get;
-use crate::adopted::{Due, Examined, Judge, Micros, Page, Rewrite, Row, Rows, Tally, Which};
+use crate::adopted::{Due, Examined, Judge, Micros, Old, Page, Rewrite, Row, Rows, Tally, Which};
 use crate::mails::Fields;
 use crate::mapping::{Mapping, filled};
 pub use shape::Clock;
@@ -279,22 +279,24 @@ async fn tally(db: &Client, shape: &Shape, now: Timestamp) -> Result<Vec<Tally>,
             for row in db.query_typed(&shape.fill(include_str!("sql/dead.sql")), &[]).await? {
                 let dead_reason = get::<Option<String>>(&row, 0)?;
                 let count = get::<i64>(&row, 1)? as u64;
-                tallies.push(Tally { status: status.clone(), dead_reason, count, due: 0 });
+                tallies.push(Tally { status: status.clone(), dead_reason, count, ..Tally::default() });
             }
             continue;
         }
-        tallies.push(Tally { status, dead_reason: None, count: count as u64, due: due as u64 });
+        let is_pending = status == shape.mapping.words.pending;
+        let old = if is_pending { old(db, shape, now).await? } else { Old::default() };
+        tallies.push(Tally { status, dead_reason: None, count: count as u64, due: due as u64, old });
     }
     Ok(tallies)
 }
 
-async fn examine(db: &Client, shape: &Shape, now: Timestamp) -> Result<Examined, Fault> {
+async fn old(db: &Client, shape: &Shape, now: Timestamp) -> Result<Old, Fault> {
     const HOUR_US: i64 = 3_600 * 1_000_000;
     let queued_at = shape.mapping.columns.last_queued_at.as_ref();
     let queued_at = queued_at.unwrap_or(&shape.mapping.columns.next_attempt_at);
     let ago = |hours: i64| shape.time(queued_at, &(micros(now) - hours * HOUR_US).to_string());
     let sql = shape.fill_with(
-        include_str!("sql/examine.sql"),
+        include_str!("sql/old.sql"),
         &[
             ("queued_at", crate::mapping::quoted(queued_at)),
             ("hour_ago", ago(1)),
@@ -304,13 +306,20 @@ async fn examine(db: &Client, shape: &Shape, now: Timestamp) -> Result<Examined,
     );
     let row = db.query_typed_one(&sql, &[]).await?;
     let count = |column| Ok::<u64, Fault>(get::<i64>(&row, column)? as u64);
+    Ok(Old { than: [count(0)?, count(1)?, count(2)?], since_unknown: count(3)? })
+}
+
+async fn examine(db: &Client, shape: &Shape, now: Timestamp) -> Result<Examined, Fault> {
+    let sql = shape.fill(include_str!("sql/examine.sql"));
+    let row = db.query_typed_one(&sql, &[]).await?;
+    let count = |column| Ok::<u64, Fault>(get::<i64>(&row, column)? as u64);
     Ok(Examined {
         tallies: tally(db, shape, now).await?,
         timeless: count(0)?,
         negative: count(1)?,
         lockless: count(2)?,
         untimely: count(3)?,
-        old: [count(4)?, count(5)?, count(6)?],
+        old: old(db, shape, now).await?,
     })
 }
 

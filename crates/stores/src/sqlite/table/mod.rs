@@ -17,7 +17,7 @@ use rusqlite::{Connection, Error as SqlError, OpenFlags, params};
 use super::calls::{in_transaction, stopped};
 use super::errors::{Fault, OpenError, open_error, store_error};
 use super::open;
-use crate::adopted::{Due, Examined, Judge, Page, Rewrite, Row, Rows, Tally, Which};
+use crate::adopted::{Due, Examined, Judge, Old, Page, Rewrite, Row, Rows, Tally, Which};
 use crate::mails::Fields;
 use crate::mapping::{Mapping, filled, literal, quoted};
 use shape::Shape;
@@ -258,23 +258,36 @@ fn tally(db: &Connection, shape: &Shape, now: Timestamp) -> Result<Vec<Tally>, F
             let mut found = reasons.query([])?;
             while let Some(row) = found.next()? {
                 let (dead_reason, count) = (shape::text(row, 0)?, count_of(row, 1)?);
-                tallies.push(Tally { status: status.clone(), dead_reason, count, due: 0 });
+                tallies.push(Tally { status: status.clone(), dead_reason, count, ..Tally::default() });
             }
             continue;
         }
-        tallies.push(Tally { status, dead_reason: None, count: count_of(row, 1)?, due: count_of(row, 2)? });
+        let is_pending = status == shape.mapping.words.pending;
+        let old = if is_pending { old(db, shape, now)? } else { Old::default() };
+        let (count, due) = (count_of(row, 1)?, count_of(row, 2)?);
+        tallies.push(Tally { status, dead_reason: None, count, due, old });
     }
     Ok(tallies)
 }
 
-fn examine(db: &Connection, shape: &Shape, now: Timestamp) -> Result<Examined, Fault> {
+fn old(db: &Connection, shape: &Shape, now: Timestamp) -> Result<Old, Fault> {
     const HOUR_US: i64 = 3_600 * 1_000_000;
     let columns = &shape.mapping.columns;
     let queued_at = quoted(columns.last_queued_at.as_ref().unwrap_or(&columns.next_attempt_at));
-    let sql = shape.fill_with(include_str!("sql/examine.sql"), &[("queued_at", queued_at)]);
+    let sql = shape.fill_with(include_str!("sql/old.sql"), &[("queued_at", queued_at)]);
     let ago = |hours: i64| shape.time(now.as_ms() * 1_000 - hours * HOUR_US);
     let mut look = db.prepare_cached(&sql)?;
     let mut found = look.query(params![ago(1), ago(24), ago(7 * 24)])?;
+    let Some(row) = found.next()? else { return Ok(Old::default()) };
+    Ok(Old {
+        than: [count_of(row, 0)?, count_of(row, 1)?, count_of(row, 2)?],
+        since_unknown: count_of(row, 3)?,
+    })
+}
+
+fn examine(db: &Connection, shape: &Shape, now: Timestamp) -> Result<Examined, Fault> {
+    let mut look = db.prepare_cached(&shape.fill(include_str!("sql/examine.sql")))?;
+    let mut found = look.query([])?;
     let tallies = tally(db, shape, now)?;
     let Some(row) = found.next()? else { return Ok(Examined { tallies, ..Examined::default() }) };
     Ok(Examined {
@@ -283,7 +296,7 @@ fn examine(db: &Connection, shape: &Shape, now: Timestamp) -> Result<Examined, F
         negative: count_of(row, 1)?,
         lockless: count_of(row, 2)?,
         untimely: count_of(row, 3)?,
-        old: [count_of(row, 4)?, count_of(row, 5)?, count_of(row, 6)?],
+        old: old(db, shape, now)?,
     })
 }
 

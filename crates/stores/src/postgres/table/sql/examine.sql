@@ -2,9 +2,4 @@ SELECT
     (SELECT count(*) FROM {table} WHERE {status} = {failed} AND {next_attempt_at} IS NULL),
     (SELECT count(*) FROM {table} WHERE {attempts} < 0),
     (SELECT count(*) FROM {table} WHERE {status} = {retry_queued} AND {locked_until} IS NULL),
-    (SELECT count(*) FROM {table} WHERE {status} = {failed} AND NOT isfinite({next_attempt_at})),
-    count(*) FILTER (WHERE {queued_at} <= {hour_ago}),
-    count(*) FILTER (WHERE {queued_at} <= {day_ago}),
-    count(*) FILTER (WHERE {queued_at} <= {week_ago})
-FROM {table}
-WHERE {status} = {pending}
+    (SELECT count(*) FROM {table} WHERE {status} = {failed} AND NOT isfinite({next_attempt_at}))
