@@ -50,8 +50,35 @@ pub struct Proxy {
 
 struct Shared {
     faults: Mutex<[Fault; 2]>,
-    open: Mutex<Vec<[TcpStream; 2]>>,
+    open: Mutex<Vec<Arc<Connection>>>,
     connections: AtomicUsize,
+}
+
+/// A client, the server it talks to, and how many more bytes may pass each way before both are closed.
+struct Connection {
+    client: TcpStream,
+    server: TcpStream,
+    left: Mutex<[Option<usize>; 2]>,
+}
+
+impl Connection {
+    fn close(&self) {
+        for stream in [&self.client, &self.server] {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// How many of so many bytes may pass, and whether the connection is closed after them.
+    fn allow(&self, way: Way, bytes: usize) -> (usize, bool) {
+        match &mut self.left.lock().unwrap()[way as usize] {
+            None => (bytes, false),
+            Some(left) => {
+                let allowed = bytes.min(*left);
+                *left -= allowed;
+                (allowed, *left == 0)
+            }
+        }
+    }
 }
 
 impl Proxy {
@@ -96,15 +123,21 @@ impl Proxy {
 
     /// Closes all open connections at once, on both sides.
     pub fn cut(&self) {
-        for stream in self.shared.open.lock().unwrap().drain(..).flatten() {
-            let _ = stream.shutdown(Shutdown::Both);
+        self.shared.open.lock().unwrap().drain(..).for_each(|connection| connection.close());
+    }
+
+    /// Closes each connection that is open now, on both sides, once this many more bytes have passed this way: in the
+    /// middle of a message, or of its answer. Later connections are left alone.
+    pub fn cut_after(&self, way: Way, bytes: usize) {
+        for connection in &*self.shared.open.lock().unwrap() {
+            connection.left.lock().unwrap()[way as usize] = Some(bytes);
         }
     }
 
     /// Says to the server, on all open connections, that the client sends nothing more; what it answers still comes.
     pub fn half_close(&self) {
-        for [_, server] in &*self.shared.open.lock().unwrap() {
-            let _ = server.shutdown(Shutdown::Write);
+        for connection in &*self.shared.open.lock().unwrap() {
+            let _ = connection.server.shutdown(Shutdown::Write);
         }
     }
 }
@@ -112,16 +145,19 @@ impl Proxy {
 impl Shared {
     fn connect(self: &Arc<Self>, client: &TcpStream, server: &TcpStream) {
         let copy = |stream: &TcpStream| stream.try_clone().expect("a socket can be shared");
-        self.open.lock().unwrap().push([copy(client), copy(server)]);
+        let connection =
+            Arc::new(Connection { client: copy(client), server: copy(server), left: Mutex::default() });
+        self.open.lock().unwrap().push(Arc::clone(&connection));
         for (way, from, to) in [(Way::Up, client, server), (Way::Down, server, client)] {
-            let (shared, from, to) = (Arc::clone(self), copy(from), copy(to));
+            let (shared, connection) = (Arc::clone(self), Arc::clone(&connection));
+            let (from, to) = (copy(from), copy(to));
             let _ = to.set_nodelay(true);
-            spawn(move || shared.pass(way, from, to));
+            spawn(move || shared.pass(&connection, way, from, to));
         }
     }
 
     /// Passes bytes on until one side is gone, and then lets the other one know.
-    fn pass(&self, way: Way, mut from: TcpStream, mut to: TcpStream) {
+    fn pass(&self, connection: &Connection, way: Way, mut from: TcpStream, mut to: TcpStream) {
         let fault = || self.faults.lock().unwrap()[way as usize];
         let _ = from.set_read_timeout(Some(LOOK_INTERVAL));
         let mut bytes = [0; CHUNK_BYTES];
@@ -140,6 +176,7 @@ impl Shared {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
                 Err(_) => break,
             };
+            let (read, is_cut) = connection.allow(way, read);
             let written = match fault() {
                 Fault::BlackHole => Ok(()),
                 Fault::Delay(time) | Fault::Trickle(time) => {
@@ -148,7 +185,10 @@ impl Shared {
                 }
                 Fault::None | Fault::Stall => to.write_all(&bytes[..read]),
             };
-            if written.is_err() {
+            if is_cut {
+                connection.close();
+            }
+            if is_cut || written.is_err() {
                 break;
             }
         }
@@ -223,5 +263,19 @@ mod tests {
         assert_eq!(echo(&mut other, "hello").unwrap(), "hello");
         proxy.cut();
         assert!(echo(&mut other, "hello").is_err());
+    }
+
+    #[test]
+    fn a_connection_is_cut_in_the_middle_of_a_message_and_the_next_one_is_not() {
+        let (proxy, mut client) = connected();
+        assert_eq!(echo(&mut client, "hello").unwrap(), "hello");
+        proxy.cut_after(Way::Up, 3);
+        client.write_all(b"hello").unwrap();
+        let mut heard = Vec::new();
+        // The end may come as a reset, which says nothing of the bytes before it.
+        let _ = client.read_to_end(&mut heard);
+        assert!(b"hel".starts_with(&heard[..]), "{heard:?}");
+        let mut other = TcpStream::connect(("127.0.0.1", proxy.port())).unwrap();
+        assert_eq!(echo(&mut other, "hello").unwrap(), "hello");
     }
 }
