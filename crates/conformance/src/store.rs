@@ -219,6 +219,7 @@ macro_rules! store_tests {
                 destinations_have_slots_of_their_own
                 permits_are_shared_by_all_who_live
                 of_many_who_ask_at_once_none_gets_the_permit_of_another
+                permits_are_split_fairly_while_others_want_some
                 the_permits_of_a_dead_instance_come_back
                 permits_count_until_the_time_that_their_holder_named
                 a_call_that_comes_late_changes_no_permits

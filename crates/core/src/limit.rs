@@ -16,6 +16,8 @@ pub const OPEN_FOR: Duration = Duration::from_millis(80);
 pub const RESERVE_AHEAD: Duration = Duration::from_secs(2);
 /// How far ahead slots must be free before more messages are claimed or released for them.
 pub const CLAIM_AHEAD: Duration = Duration::from_millis(500);
+/// How long an instance counts as one that wants more permits after it last asked for them.
+const WANTS_FOR: Duration = Duration::from_secs(1);
 /// What a window of one second loses to starts that are late: [`OPEN_FOR`], and what the clocks of two instances may
 /// differ by.
 const LATE_US_MAX: i64 = 100_000;
@@ -93,6 +95,35 @@ pub struct Ask {
     pub in_use: usize,
     /// Sends that it wants to start besides. With none, it gives back the permits that it doesn't use.
     pub sends: usize,
+    /// Whether messages wait for permits that it could send, besides these.
+    pub has_backlog: bool,
+}
+
+impl Ask {
+    /// Until when an instance that was given this counts as one that wants more permits. Others hold no more than their
+    /// fair part meanwhile.
+    pub fn wants_until(&self, grant: &Grant) -> Timestamp {
+        let wants = self.has_backlog || self.in_use + self.sends > grant.held;
+        if wants { self.now.plus(WANTS_FOR) } else { Timestamp::default() }
+    }
+}
+
+/// What the other instances have of a destination's permits, those that are dead left out.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Permits that they hold.
+    pub held: usize,
+    /// Instances that hold some, or want some.
+    pub sharing: usize,
+    /// Instances that want more than they hold.
+    pub wanting: usize,
+}
+
+impl Others {
+    /// The most that one more instance should hold: its part, rounded up, if any of the others wants more.
+    fn fair(&self, max: usize) -> Option<usize> {
+        (self.wanting > 0).then(|| max.div_ceil(self.sharing + 1))
+    }
 }
 
 /// What an instance is given of a destination's limits.
@@ -106,17 +137,20 @@ pub struct Grant {
     pub free_at_us: i64,
     /// Permits that this instance has now. None where the number of sends at once isn't limited.
     pub held: usize,
-    /// Permits that nobody has.
+    /// Permits that nobody has and that it may have.
     pub free: usize,
+    /// The most that it should hold, because others want some too. None if it may hold all.
+    pub fair: Option<usize>,
 }
 
 impl Timeline {
-    /// Gives an instance what it asked for, as far as there is any. `held_elsewhere` are the permits of other instances.
-    pub fn grant(&mut self, ask: &Ask, held_elsewhere: usize) -> Grant {
+    /// Gives an instance what it asked for, as far as there is any and the others leave it.
+    pub fn grant(&mut self, ask: &Ask, others: Others) -> Grant {
         let mut grant = Grant::default();
         let mut sends = ask.sends;
         if let Some(max) = ask.limits.at_once_max {
-            let left = max.saturating_sub(held_elsewhere);
+            grant.fair = others.fair(max);
+            let left = max.saturating_sub(others.held).min(grant.fair.unwrap_or(max));
             grant.held = (ask.in_use + ask.sends).min(left).max(ask.in_use);
             grant.free = left.saturating_sub(grant.held);
             // A slot without a permit would be lost.
@@ -170,13 +204,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const ALONE: Others = Others { held: 0, sharing: 0, wanting: 0 };
+
     fn at(ms: i64) -> Timestamp {
         Timestamp::from_ms(ms)
     }
 
     fn asks(per_s: f64, now_ms: i64, sends: usize) -> Ask {
         let limits = Limits { gap_us: Some(Rate { per_s }.gap_us()), at_once_max: None };
-        Ask { limits, now: at(now_ms), in_use: 0, sends }
+        Ask { limits, now: at(now_ms), in_use: 0, sends, has_backlog: false }
     }
 
     #[test]
@@ -199,39 +235,43 @@ mod tests {
     #[test]
     fn two_who_ask_get_slots_one_after_another() {
         let mut timeline = Timeline::default();
-        let first = timeline.grant(&asks(10.0, 1_000, 3), 0);
+        let first = timeline.grant(&asks(10.0, 1_000, 3), ALONE);
         assert_eq!((first.first_us, first.slots, first.free_at_us), (1_000_000, 3, 1_330_000));
-        let second = timeline.grant(&asks(10.0, 1_001, 2), 0);
+        let second = timeline.grant(&asks(10.0, 1_001, 2), ALONE);
         assert_eq!((second.first_us, second.slots), (1_330_000, 2));
     }
 
     #[test]
     fn nobody_reserves_far_ahead() {
         let mut timeline = Timeline::default();
-        assert_eq!(timeline.grant(&asks(10.0, 0, 100), 0).slots, 19, "those that begin within two seconds");
-        assert_eq!(timeline.grant(&asks(10.0, 0, 100), 0).slots, 0);
-        assert_eq!(timeline.grant(&asks(10.0, 300, 100), 0).slots, 2, "time makes room for more");
-        assert_eq!(Timeline::default().grant(&asks(0.01, 0, 100), 0).slots, 1, "there is one at once");
+        assert_eq!(
+            timeline.grant(&asks(10.0, 0, 100), ALONE).slots,
+            19,
+            "those that begin within two seconds"
+        );
+        assert_eq!(timeline.grant(&asks(10.0, 0, 100), ALONE).slots, 0);
+        assert_eq!(timeline.grant(&asks(10.0, 300, 100), ALONE).slots, 2, "time makes room for more");
+        assert_eq!(Timeline::default().grant(&asks(0.01, 0, 100), ALONE).slots, 1, "there is one at once");
     }
 
     #[test]
     fn a_clock_that_was_set_back_does_not_stop_a_destination() {
         let hour_ms = 3_600_000;
         let mut timeline = Timeline::default();
-        timeline.grant(&asks(10.0, hour_ms, 5), 0);
-        let grant = timeline.grant(&asks(10.0, 0, 5), 0);
+        timeline.grant(&asks(10.0, hour_ms, 5), ALONE);
+        let grant = timeline.grant(&asks(10.0, 0, 5), ALONE);
         assert_eq!((grant.first_us, grant.slots), (0, 5));
         let mut slow = Timeline::default();
-        slow.grant(&asks(0.001, hour_ms, 1), 0);
-        assert_eq!(slow.grant(&asks(0.001, hour_ms, 1), 0).slots, 0, "a long gap is no such clock");
+        slow.grant(&asks(0.001, hour_ms, 1), ALONE);
+        assert_eq!(slow.grant(&asks(0.001, hour_ms, 1), ALONE).slots, 0, "a long gap is no such clock");
     }
 
     #[test]
     fn permits_are_shared_and_never_taken_from_a_send_under_way() {
         let limits = Limits { gap_us: None, at_once_max: Some(5) };
-        let ask = |in_use, sends| Ask { limits, now: at(0), in_use, sends };
+        let ask = |in_use, sends| Ask { limits, now: at(0), in_use, sends, has_backlog: false };
         let held = |ask: &Ask, elsewhere| {
-            let grant = Timeline::default().grant(ask, elsewhere);
+            let grant = Timeline::default().grant(ask, Others { held: elsewhere, ..ALONE });
             (grant.held, grant.free)
         };
         assert_eq!(held(&ask(0, 3), 0), (3, 2));
@@ -241,9 +281,27 @@ mod tests {
     }
 
     #[test]
+    fn permits_are_split_fairly_while_others_want_some() {
+        let limits = Limits { gap_us: None, at_once_max: Some(6) };
+        let ask = |in_use, sends| Ask { limits, now: at(1_000), in_use, sends, has_backlog: false };
+        let grant = |ask: &Ask, others| Timeline::default().grant(ask, others);
+        let content = Others { held: 2, sharing: 2, wanting: 0 };
+        assert_eq!((grant(&ask(0, 9), content).held, grant(&ask(0, 9), content).fair), (4, None));
+        let short = Others { held: 2, sharing: 2, wanting: 1 };
+        let fair = grant(&ask(0, 9), short);
+        assert_eq!((fair.held, fair.free, fair.fair), (2, 0, Some(2)));
+        assert_eq!(grant(&ask(5, 1), Others { held: 1, ..short }).held, 5, "sends under way go on");
+        assert_eq!(grant(&ask(0, 1), Others { held: 6, ..short }).held, 0, "there is none left");
+        let wants = |ask: &Ask, others| ask.wants_until(&grant(ask, others)) > ask.now;
+        assert!(wants(&ask(0, 9), short) && !wants(&ask(0, 1), short));
+        assert!(wants(&Ask { has_backlog: true, ..ask(1, 0) }, content));
+    }
+
+    #[test]
     fn a_send_without_a_permit_takes_no_slot() {
         let limits = Limits { gap_us: Some(100_000), at_once_max: Some(2) };
-        let grant = Timeline::default().grant(&Ask { limits, now: at(0), in_use: 1, sends: 3 }, 0);
+        let ask = Ask { limits, now: at(0), in_use: 1, sends: 3, has_backlog: false };
+        let grant = Timeline::default().grant(&ask, ALONE);
         assert_eq!((grant.held, grant.slots), (2, 1));
     }
 
@@ -255,7 +313,7 @@ mod tests {
         let mut starts = Vec::new();
         for (wait_ms, sends, late_ms) in steps {
             now_ms += wait_ms;
-            let grant = timeline.grant(&asks(per_s, now_ms, *sends), 0);
+            let grant = timeline.grant(&asks(per_s, now_ms, *sends), ALONE);
             let slots = (0..grant.slots as i64).map(|n| grant.first_us + n * gap_us);
             starts.extend(slots.map(|slot_us| slot_us + late_ms * 1_000));
         }

@@ -244,7 +244,7 @@ impl Engine {
                         continue;
                     }
                     *draws_left -= 1;
-                    if let Err(error) = self.ask_store(destination, limits, hold).await {
+                    if let Err(error) = self.ask_store(destination, limits, hold, false).await {
                         self.observer.store_failed("asking for a destination's limits", &error);
                         let until = Until::At(self.clock.now().plus(SHORT_WAIT));
                         let reason = "the store does not answer".into();
@@ -299,13 +299,14 @@ impl Engine {
         destination: &Destination,
         limits: Limits,
         hold: Hold,
+        has_backlog: bool,
     ) -> Result<(), StoreError> {
         let (asked_at, now) = (self.clock.uptime(), self.clock.now());
         let request = {
             let mut known = destination.known();
             known.turn = self.shares.turns.fetch_add(1, Ordering::Relaxed) + 1;
             let (in_use, sends) = known.share.begin_draw();
-            let ask = Ask { limits, now: now.plus(lead(known.latency)), in_use, sends };
+            let ask = Ask { limits, now: now.plus(lead(known.latency)), in_use, sends, has_backlog };
             let until_at = now.plus(hold.span());
             let name = destination.name.clone();
             LimitRequest { destination: name, instance: self.instance, turn: known.turn, until_at, ask }
@@ -333,11 +334,11 @@ impl Engine {
             known.share.has_spare()
         };
         if has_spare {
-            self.redraw(&destination, hold).await;
+            self.redraw(&destination, hold, false).await;
         }
     }
 
-    /// Looks after the limits: gives back permits that nobody needs, and forgets destinations that are idle. Says whether
+    /// Looks after the limits: gives back permits that nobody needs or others should have, and forgets destinations that are idle. Says whether
     /// this instance has any permits.
     pub(crate) async fn keep_limits(&self) -> bool {
         let now = self.clock.now();
@@ -349,7 +350,13 @@ impl Engine {
             all.values().filter(|destination| destination.known().share.has_permits()).cloned().collect()
         };
         for destination in &all {
-            self.give_back_spare(&destination.name, Hold::Heartbeat).await;
+            let is_due = {
+                let known = destination.known();
+                known.share.has_spare() || known.share.should_look(now)
+            };
+            if is_due {
+                self.redraw(destination, Hold::Heartbeat, false).await;
+            }
         }
         self.forget_limits(now).await;
         !all.is_empty()
@@ -381,17 +388,17 @@ impl Engine {
                 limits != Limits::default() && !known.share.is_fresh(now) && known.share.room(limits, now) > 0
             };
             if is_due && refreshed < REFRESHED_MAX {
-                self.redraw(&destination, Hold::Heartbeat).await;
+                self.redraw(&destination, Hold::Heartbeat, true).await;
                 refreshed += 1;
             }
         }
     }
 
     /// Asks the store once more, unless somebody is doing so.
-    async fn redraw(&self, destination: &Destination, hold: Hold) {
+    async fn redraw(&self, destination: &Destination, hold: Hold, has_backlog: bool) {
         let Ok(_drawing) = destination.drawing.try_lock() else { return };
         let limits = destination.known().share.limits();
-        if let Err(error) = self.ask_store(destination, limits, hold).await {
+        if let Err(error) = self.ask_store(destination, limits, hold, has_backlog).await {
             self.observer.store_failed("giving back a destination's limits", &error);
         }
     }

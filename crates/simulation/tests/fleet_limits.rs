@@ -49,7 +49,23 @@ fn a_concurrency_limit_holds_for_the_fleet_and_is_used() {
         println!("fixed {fixed}: {at_once_max} at once, {all} in 90 s");
         // A process that stands still can't end what it has sent; its permits go to others meanwhile.
         assert!(at_once_max <= 3 + 3, "{at_once_max} at once, fixed: {fixed}");
-        assert!(all >= 80, "{all} of 135 sends of two seconds, fixed: {fixed}");
+        assert!(all >= 108, "{all} of 135 sends of two seconds, fixed: {fixed}");
+    }
+}
+
+#[test]
+fn permits_are_split_among_the_instances_that_want_them() {
+    for fixed in [true, false] {
+        let limited = Route { destination_concurrency_max: Some(6), ..route() };
+        let mut fleet = Fleet::new(limited, Duration::from_secs(2), fixed);
+        fleet.accept(400);
+        fleet.pass(60);
+        let seen = fleet.seen.lock().unwrap();
+        let of = |instance| seen.starters.iter().filter(|starter| **starter == instance).count();
+        let (parts, all) = ([1, 2, 3].map(of), seen.starters.len());
+        println!("fixed {fixed}: {parts:?} of {all} in 60 s");
+        assert!(all >= 162, "{all} of 180 sends of two seconds, fixed: {fixed}");
+        assert!(parts.into_iter().all(|part| part >= all / 6), "{parts:?} are no fair parts, fixed: {fixed}");
     }
 }
 

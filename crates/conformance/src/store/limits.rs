@@ -24,7 +24,7 @@ fn asks(instance: InstanceId, turn: u64, ask: Ask) -> LimitRequest {
 }
 
 async fn slots(store: &dyn Store, instance: InstanceId, s: i64, sends: usize) -> Grant {
-    let ask = Ask { limits: rate(), now: at(s), in_use: 0, sends };
+    let ask = Ask { limits: rate(), now: at(s), in_use: 0, sends, has_backlog: false };
     store.draw_limit(asks(instance, 1, ask)).await.unwrap()
 }
 
@@ -35,7 +35,7 @@ async fn held(
     s: i64,
     (in_use, sends): (usize, usize),
 ) -> usize {
-    let ask = Ask { limits: permits(5), now: at(s), in_use, sends };
+    let ask = Ask { limits: permits(5), now: at(s), in_use, sends, has_backlog: false };
     store.draw_limit(asks(instance, turn, ask)).await.unwrap().held
 }
 
@@ -75,7 +75,7 @@ pub async fn of_many_who_ask_at_once_none_gets_the_slots_of_another(store: &dyn 
 pub async fn destinations_have_slots_of_their_own(store: &dyn Store) {
     slots(store, ANN, 0, 100).await;
     assert_eq!(slots(store, BOB, 0, 1).await.slots, 0);
-    let ask = Ask { limits: rate(), now: at(0), in_use: 0, sends: 1 };
+    let ask = Ask { limits: rate(), now: at(0), in_use: 0, sends: 1, has_backlog: false };
     let other = LimitRequest { destination: "other".into(), ..asks(BOB, 1, ask) };
     assert_eq!(store.draw_limit(other).await.unwrap().slots, 1);
     assert_eq!(slots(store, BOB, 10, 1).await.first_us, at(10).as_ms() * 1_000, "time makes room");
@@ -101,6 +101,19 @@ pub async fn of_many_who_ask_at_once_none_gets_the_permit_of_another(store: &dyn
     assert_eq!(all.into_iter().sum::<usize>(), 5);
 }
 
+/// One that holds all of them gives some up as its sends end.
+pub async fn permits_are_split_fairly_while_others_want_some(store: &dyn Store) {
+    store.beat(ANN, at(0), SILENT_MAX).await.unwrap();
+    store.beat(BOB, at(0), SILENT_MAX).await.unwrap();
+    assert_eq!(held(store, ANN, 1, 1, (0, 5)).await, 5);
+    assert_eq!(held(store, BOB, 1, 10, (0, 2)).await, 0);
+    let ask = Ask { limits: permits(5), now: at(10), in_use: 4, sends: 1, has_backlog: false };
+    let grant = store.draw_limit(asks(ANN, 2, ask)).await.unwrap();
+    assert_eq!((grant.held, grant.free, grant.fair), (4, 0, Some(3)), "its part, or what is in use");
+    assert_eq!(held(store, BOB, 2, 10, (0, 1)).await, 1, "it has what it wants");
+    assert_eq!(held(store, ANN, 3, 10, (2, 9)).await, 4, "bob wants no more");
+}
+
 /// Its sends are over by then.
 pub async fn the_permits_of_a_dead_instance_come_back(store: &dyn Store) {
     store.beat(ANN, at(0), SILENT_MAX).await.unwrap();
@@ -113,7 +126,7 @@ pub async fn the_permits_of_a_dead_instance_come_back(store: &dyn Store) {
 
 /// Without a heartbeat it holds them until the time that it named.
 pub async fn permits_count_until_the_time_that_their_holder_named(store: &dyn Store) {
-    let ask = Ask { limits: permits(5), now: at(0), in_use: 0, sends: 4 };
+    let ask = Ask { limits: permits(5), now: at(0), in_use: 0, sends: 4, has_backlog: false };
     let named = LimitRequest { until_at: at(20), ..asks(ANN, 1, ask) };
     assert_eq!(store.draw_limit(named).await.unwrap().held, 4);
     assert_eq!(held(store, BOB, 1, 19, (0, 5)).await, 1);

@@ -8,6 +8,8 @@ use crate::time::Timestamp;
 
 /// How long it is taken for granted that there was nothing left.
 const KNOWN_FOR: Duration = Duration::from_millis(100);
+/// How soon an instance that holds permits looks whether others want some.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 /// One instance's part of a destination's limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,8 +22,10 @@ pub struct Share {
     free_at_us: i64,
     /// Permits that the store has surely given us.
     held: usize,
-    /// Permits that nobody had when we last asked.
+    /// Permits that nobody had when we last asked, and that we could have had.
     free: usize,
+    /// The most that we should hold, because others wanted some when we last asked.
+    fair: Option<usize>,
     /// Sends under way, or that wait for their slot.
     in_use: usize,
     /// Sends that wait for a slot or a permit to be theirs.
@@ -50,7 +54,8 @@ impl Share {
     pub fn take(&mut self, limits: Limits, now: Timestamp) -> Take {
         self.limits = limits;
         self.drop_past_slots(now);
-        let lacks_permit = limits.at_once_max.is_some_and(|max| self.in_use >= self.held.min(max));
+        let lacks_permit =
+            limits.at_once_max.is_some_and(|max| self.in_use >= self.held.min(self.part_of(max)));
         let lacks_slot = limits.gap_us.is_some() && self.slots.is_empty();
         if lacks_slot && self.is_used_up(now) {
             return Take::UsedUp;
@@ -78,9 +83,14 @@ impl Share {
         (span_us(RESERVE_AHEAD)..=self.known_us_max()).contains(&ahead_us)
     }
 
-    /// Whether nobody had a permit left a moment ago.
+    /// Whether there was no permit left for us a moment ago.
     fn is_full(&self, now: Timestamp) -> bool {
-        self.is_fresh(now) && !self.unsettled && self.in_use >= self.held && self.free == 0
+        self.is_fresh(now) && !self.unsettled && self.in_use >= self.part_of(self.held) && self.free == 0
+    }
+
+    /// Of so many permits, those that are ours to use.
+    fn part_of(&self, permits: usize) -> usize {
+        self.fair.map_or(permits, |fair| fair.min(permits))
     }
 
     /// How far ahead a timeline can be that is not of a clock which was set back since.
@@ -121,7 +131,7 @@ impl Share {
         let slots = (0..grant.slots).map(|n| grant.first_us + gap_us * n as i64);
         self.slots.extend(slots);
         self.free_at_us = grant.free_at_us;
-        (self.held, self.free) = (grant.held, grant.free);
+        (self.held, self.free, self.fair) = (grant.held, grant.free, grant.fair);
         self.told_at = Some(now);
         self.unsettled = false;
     }
@@ -136,9 +146,14 @@ impl Share {
         self.unsettled || self.held > 0
     }
 
-    /// Whether the store takes us for the holder of permits that no send needs.
+    /// Whether the store takes us for the holder of permits that no send needs, or that others should have.
     pub fn has_spare(&self) -> bool {
-        self.unsettled || self.held > self.in_use + self.waiting
+        self.unsettled || self.held > self.part_of(self.in_use + self.waiting).max(self.in_use)
+    }
+
+    /// Whether it is time to look whether others want some of our permits.
+    pub fn should_look(&self, now: Timestamp) -> bool {
+        self.held > 0 && self.told_at.is_none_or(|at| now.since(at) >= LOOK_AFTER)
     }
 
     /// Whether forgetting it changes nothing.
@@ -155,6 +170,7 @@ impl Share {
     /// How many more messages there is soon room for: none until it is worth claiming a few at once.
     pub fn room(&self, limits: Limits, now: Timestamp) -> usize {
         let permits = limits.at_once_max.map_or(usize::MAX, |max| {
+            let max = self.part_of(max);
             let free =
                 if self.is_fresh(now) { self.held.saturating_sub(self.in_use) + self.free } else { max };
             free.min(max.saturating_sub(self.in_use)).saturating_sub(self.waiting)
@@ -206,7 +222,7 @@ pub fn wait_for(slot_us: i64, now: Timestamp) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::{Ask, Rate, Timeline};
+    use crate::limit::{Ask, Others, Rate, Timeline};
 
     fn at(ms: i64) -> Timestamp {
         Timestamp::from_ms(ms)
@@ -223,8 +239,9 @@ mod tests {
     /// Asks as an engine does.
     fn draw(share: &mut Share, timeline: &mut Timeline, held_elsewhere: usize, now_ms: i64) {
         let (in_use, sends) = share.begin_draw();
-        let ask = Ask { limits: share.limits(), now: at(now_ms), in_use, sends };
-        share.end_draw(&timeline.grant(&ask, held_elsewhere), at(now_ms));
+        let ask = Ask { limits: share.limits(), now: at(now_ms), in_use, sends, has_backlog: false };
+        let others = Others { held: held_elsewhere, ..Others::default() };
+        share.end_draw(&timeline.grant(&ask, others), at(now_ms));
     }
 
     #[test]
@@ -328,5 +345,26 @@ mod tests {
         assert_eq!(share.take(at_once(3), at(0)), Take::Draw);
         assert!(share.has_spare(), "until the store has answered");
         assert!(!share.is_idle(at(0)));
+    }
+    #[test]
+    fn permits_beyond_the_fair_part_go_back_as_their_sends_end() {
+        let (mut share, mut timeline) = (Share::default(), Timeline::default());
+        share.take(at_once(6), at(0));
+        (0..6).for_each(|_| share.wait());
+        draw(&mut share, &mut timeline, 0, 0);
+        (0..6).for_each(|_| assert_eq!(share.take(at_once(6), at(0)), Take::Taken(None)));
+        assert!(!share.should_look(at(999)) && share.should_look(at(1_000)));
+        let (in_use, sends) = share.begin_draw();
+        let ask = Ask { limits: share.limits(), now: at(1_000), in_use, sends, has_backlog: false };
+        let others = Others { held: 0, sharing: 2, wanting: 2 };
+        share.end_draw(&timeline.grant(&ask, others), at(1_000));
+        assert!(!share.has_spare(), "all are in use");
+        (0..3).for_each(|_| share.give_back(None));
+        assert!(share.has_spare(), "three are in use, two are its part");
+        assert_ne!(share.take(at_once(6), at(1_010)), Take::Taken(None), "others want it");
+        assert_eq!(share.room(at_once(6), at(1_010)), 0);
+        (0..2).for_each(|_| share.give_back(None));
+        (0..5).for_each(|_| share.stop_waiting());
+        assert_eq!(share.take(at_once(6), at(1_020)), Take::Taken(None), "this is its own part");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redeliver_core::limit::{Grant, Timeline};
+use redeliver_core::limit::{Grant, Others, Timeline};
 use redeliver_core::{InstanceId, Name, Timestamp};
 
 use super::rows::Rows;
@@ -24,6 +24,7 @@ struct ShareRow {
     held: usize,
     turn: u64,
     until_at: Timestamp,
+    wants_until: Timestamp,
 }
 
 impl Rows {
@@ -42,16 +43,26 @@ impl LimitRows {
     fn draw(&mut self, request: &LimitRequest, lives: impl Fn(InstanceId) -> bool) -> Grant {
         let LimitRow { timeline, shares } = self.0.entry(request.destination.clone()).or_default();
         if request.ask.limits.at_once_max.is_none() {
-            return timeline.grant(&request.ask, 0);
+            return timeline.grant(&request.ask, Others::default());
         }
         if shares.get(&request.instance).is_some_and(|share| share.turn >= request.turn) {
             return Grant::default();
         }
-        let counts = |id: InstanceId, share: &ShareRow| share.until_at > request.ask.now || lives(id);
-        let others = shares.iter().filter(|(id, share)| **id != request.instance && counts(**id, share));
-        let held_elsewhere = others.map(|(_, share)| share.held).sum();
-        let grant = timeline.grant(&request.ask, held_elsewhere);
-        let share = ShareRow { held: grant.held, turn: request.turn, until_at: request.until_at };
+        let now = request.ask.now;
+        let counts = |id: InstanceId, share: &ShareRow| share.until_at > now || lives(id);
+        let mut others = Others::default();
+        for (id, share) in shares.iter() {
+            if *id != request.instance && counts(*id, share) {
+                let wants = share.wants_until > now;
+                others.held += share.held;
+                others.sharing += usize::from(wants || share.held > 0);
+                others.wanting += usize::from(wants);
+            }
+        }
+        let grant = timeline.grant(&request.ask, others);
+        let wants_until = request.ask.wants_until(&grant);
+        let LimitRequest { turn, until_at, .. } = *request;
+        let share = ShareRow { held: grant.held, turn, until_at, wants_until };
         shares.insert(request.instance, share);
         grant
     }

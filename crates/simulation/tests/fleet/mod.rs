@@ -27,6 +27,8 @@ pub struct Seen {
     /// Until when the receiver can't be reached.
     pub down_until: Option<Timestamp>,
     pub starts: Vec<Timestamp>,
+    /// Which instance started each.
+    pub starters: Vec<usize>,
     at_once: usize,
     pub at_once_max: usize,
 }
@@ -36,6 +38,7 @@ struct Receiver {
     clock: SimHandle,
     takes: Duration,
     fixed: bool,
+    instance: usize,
 }
 
 struct UnderWay<'a>(&'a Mutex<Seen>);
@@ -56,6 +59,7 @@ impl Transport for Receiver {
                 return Outcome::Failed(failure);
             }
             seen.starts.push(self.clock.now());
+            seen.starters.push(self.instance);
             seen.at_once += 1;
             seen.at_once_max = seen.at_once_max.max(seen.at_once);
         }
@@ -109,6 +113,7 @@ impl Fleet {
             clock: clock.clone(),
             takes: self.takes,
             fixed: self.fixed,
+            instance: self.stoppers.len(),
         };
         let transports: HashMap<Name, Arc<dyn Transport>> =
             HashMap::from([("stage".into(), Arc::new(receiver) as _)]);

@@ -1,7 +1,7 @@
 //! The limits of destinations: which slots are taken, and which engine has how many permits.
 
 use redeliver_core::Timestamp;
-use redeliver_core::limit::{Grant, Timeline};
+use redeliver_core::limit::{Grant, Others, Timeline};
 use redeliver_engine::store::{LIMITS_KEPT_FOR, LimitRequest};
 use tokio_postgres::types::Type;
 
@@ -18,18 +18,19 @@ pub(super) async fn draw_limit(db: &mut Line<'_>, request: &LimitRequest) -> Res
     let instance = request.instance.0 as i64;
     let row = transaction.query_typed_one(include_str!("sql/lock_limit.sql"), &[destination()]).await?;
     let known = Timeline { free_at_us: get(&row, 0)?, gap_us: get(&row, 1)? };
-    let mut held_elsewhere = 0;
+    let mut others = Others::default();
     if request.ask.limits.at_once_max.is_some() {
         let now = request.ask.now.as_ms();
         let params = [destination(), (&instance as _, Type::INT8), (&now as _, Type::INT8)];
         let row = transaction.query_typed_one(include_str!("sql/limit_shares.sql"), &params).await?;
-        held_elsewhere = usize::try_from(number(&row, 0)?).unwrap_or(usize::MAX);
-        if number(&row, 1)? >= request.turn {
+        let count = |column| Ok::<_, Fault>(usize::try_from(number(&row, column)?).unwrap_or(usize::MAX));
+        others = Others { held: count(0)?, sharing: count(1)?, wanting: count(2)? };
+        if number(&row, 3)? >= request.turn {
             return Ok(Grant::default());
         }
     }
     let mut timeline = known;
-    let grant = timeline.grant(&request.ask, held_elsewhere);
+    let grant = timeline.grant(&request.ask, others);
     if timeline != known {
         let free_at = (&timeline.free_at_us as _, Type::INT8);
         let params = [destination(), free_at, (&timeline.gap_us as _, Type::INT8)];
@@ -42,6 +43,7 @@ pub(super) async fn draw_limit(db: &mut Line<'_>, request: &LimitRequest) -> Res
             (&(grant.held as i64) as _, Type::INT8),
             (&(request.turn as i64) as _, Type::INT8),
             (&request.until_at.as_ms() as _, Type::INT8),
+            (&request.ask.wants_until(&grant).as_ms() as _, Type::INT8),
         ];
         transaction.execute_typed(include_str!("sql/put_limit_share.sql"), &params).await?;
     }

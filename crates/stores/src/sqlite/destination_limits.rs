@@ -1,7 +1,7 @@
 //! The limits of destinations: which slots are taken, and which engine has how many permits.
 
 use redeliver_core::Timestamp;
-use redeliver_core::limit::{Grant, Timeline};
+use redeliver_core::limit::{Grant, Others, Timeline};
 use redeliver_engine::store::{LIMITS_KEPT_FOR, LimitRequest};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -14,26 +14,29 @@ pub(super) fn draw_limit(db: &Connection, request: &LimitRequest) -> Result<Gran
     let known = get
         .query_row([destination], |row| Ok(Timeline { free_at_us: row.get(0)?, gap_us: row.get(1)? }))
         .optional()?;
-    let mut held_elsewhere = 0;
+    let mut others = Others::default();
     if request.ask.limits.at_once_max.is_some() {
         let mut get = db.prepare_cached(include_str!("sql/limit_shares.sql"))?;
         let params = params![destination, instance, request.ask.now.as_ms()];
-        let (held, turn): (i64, i64) = get.query_row(params, |row| Ok((row.get(0)?, row.get(1)?)))?;
-        held_elsewhere = usize::try_from(held).unwrap_or(0);
-        if turn.unsigned_abs() >= request.turn {
+        let numbers: [i64; 4] =
+            get.query_row(params, |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
+        let [held, sharing, wanting, turn] = numbers.map(|number| usize::try_from(number).unwrap_or(0));
+        others = Others { held, sharing, wanting };
+        if turn as u64 >= request.turn {
             return Ok(Grant::default());
         }
     }
     let mut timeline = known.unwrap_or_default();
-    let grant = timeline.grant(&request.ask, held_elsewhere);
+    let grant = timeline.grant(&request.ask, others);
     if known != Some(timeline) {
         let mut put = db.prepare_cached(include_str!("sql/put_limit.sql"))?;
         put.execute(params![destination, timeline.free_at_us, timeline.gap_us])?;
     }
     if request.ask.limits.at_once_max.is_some() {
         let mut put = db.prepare_cached(include_str!("sql/put_limit_share.sql"))?;
-        let until_at = request.until_at.as_ms();
-        put.execute(params![destination, instance, grant.held as i64, request.turn as i64, until_at])?;
+        let (held, turn) = (grant.held as i64, request.turn as i64);
+        let wants_until = request.ask.wants_until(&grant).as_ms();
+        put.execute(params![destination, instance, held, turn, request.until_at.as_ms(), wants_until])?;
     }
     Ok(grant)
 }
