@@ -3,7 +3,8 @@
 //! A rate limits when sends start. The store has that moment for each try that did not succeed, by the clock that slots are
 //! given out by. A receiver sees a mail later, by as much as a busy machine takes to run two processes; that delay is
 //! measured, and what the receiver sees is judged with it. A send whose process was killed before it stored the result has
-//! no recorded start: its arrival stands in for it, which is right to within that delay.
+//! no recorded start: in windows of a minute its arrival stands in for it, and there may be no more than a second's worth
+//! of them.
 
 use std::collections::HashMap;
 use std::fmt;
