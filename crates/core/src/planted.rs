@@ -44,12 +44,14 @@ pub enum Bug {
     OtherContentReplacesMessage,
     UnconfirmedIgnoresBudget,
     AnswersBeforeSync,
+    FailedSyncIgnored,
+    FailedCommitAnswered,
     LimitsHoldPerInstance,
 }
 
 impl Bug {
     /// All faults.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 41] = [
         Self::ApplyIgnoresFence,
         Self::ClaimKeepsFence,
         Self::NoSelfFence,
@@ -88,6 +90,8 @@ impl Bug {
         Self::OtherContentReplacesMessage,
         Self::UnconfirmedIgnoresBudget,
         Self::AnswersBeforeSync,
+        Self::FailedSyncIgnored,
+        Self::FailedCommitAnswered,
         Self::LimitsHoldPerInstance,
     ];
 }
@@ -107,6 +111,18 @@ pub fn plant(bug: Option<Bug>) {
 #[cfg(feature = "planted")]
 pub fn is(bug: Bug) -> bool {
     PLANTED.with(|planted| planted.get() == Some(bug))
+}
+
+/// The fault that is planted on this thread, for threads that it starts.
+#[cfg(feature = "planted")]
+pub fn planted() -> Option<Bug> {
+    PLANTED.with(std::cell::Cell::get)
+}
+
+/// The fault that is planted on this thread: none, in this build.
+#[cfg(not(feature = "planted"))]
+pub const fn planted() -> Option<Bug> {
+    None
 }
 
 /// Whether this fault is planted: never, in this build.

@@ -6,8 +6,10 @@
 pub mod batch;
 pub mod clock;
 pub mod crowd;
+pub mod disk;
 pub mod executor;
 pub mod fleet_limits;
+pub mod ledger;
 pub mod rng;
 pub mod run;
 pub mod scenario;

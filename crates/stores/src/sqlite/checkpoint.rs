@@ -16,7 +16,6 @@ use rusqlite::hooks::Wal;
 
 use super::errors::Fault;
 use super::health::Health;
-use super::open::CHECKPOINT_PAGES;
 
 thread_local! {
     /// Pages in the log after this thread's last commit, until somebody has looked.
@@ -29,6 +28,8 @@ pub(super) struct Checkpoints {
     /// Whether the thread has written back all that there was when it began.
     has_ended: Arc<AtomicBool>,
     is_under_way: Cell<bool>,
+    /// Pages in the log from which on it is written back.
+    pages_max: c_int,
     health: Health,
 }
 
@@ -37,6 +38,7 @@ impl Checkpoints {
     pub(super) fn start(
         writer: &Connection,
         own: Connection,
+        pages_max: c_int,
         health: &Health,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let (begin, begun) = mpsc::sync_channel(1);
@@ -52,7 +54,7 @@ impl Checkpoints {
         })?;
         writer.wal_hook(Some(look));
         let health = health.clone();
-        Ok((Self { begin, has_ended, is_under_way: Cell::new(false), health }, thread))
+        Ok((Self { begin, has_ended, is_under_way: Cell::new(false), pages_max, health }, thread))
     }
 
     /// Begins to write the log back if it has become long, and ends what was begun.
@@ -60,7 +62,7 @@ impl Checkpoints {
         if self.has_ended.swap(false, Ordering::Acquire) {
             write_back(writer, &self.health);
             self.is_under_way.set(false);
-        } else if PAGES.take() >= CHECKPOINT_PAGES && !self.is_under_way.get() {
+        } else if PAGES.take() >= self.pages_max && !self.is_under_way.get() {
             self.is_under_way.set(self.begin.try_send(()).is_ok());
         }
     }

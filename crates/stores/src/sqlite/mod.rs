@@ -112,19 +112,19 @@ impl Sqlite {
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let (db, lock, first) = open_first(path, &options)?;
-        Ok(first.with(Threads::start(path, db, &options, lock, None)?))
+        Ok(first.with(Threads::start(path, db, &options, lock, open::CHECKPOINT_PAGES)?))
     }
 
-    /// The same on a disk that syncs the log as a simulation has it.
+    /// The same with another length of the log at which it is written back, for simulations.
     #[cfg(feature = "planted")]
-    pub fn open_on(
+    pub fn open_with_checkpoints(
         path: impl AsRef<Path>,
         options: OpenOptions,
-        disk: sync::Sync,
+        checkpoint_pages: i32,
     ) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let (db, lock, first) = open_first(path, &options)?;
-        Ok(first.with(Threads::start(path, db, &options, lock, Some(disk))?))
+        Ok(first.with(Threads::start(path, db, &options, lock, checkpoint_pages)?))
     }
 
     /// How many transactions were tried so far; calls that come together share one.

@@ -43,7 +43,7 @@ impl Threads {
         db: Connection,
         options: &OpenOptions,
         lock: Option<File>,
-        disk: Option<sync::Sync>,
+        checkpoint_pages: i32,
     ) -> Result<Self, OpenError> {
         let no_thread = |error: std::io::Error| OpenError::Unreachable {
             path: path.to_owned(),
@@ -59,14 +59,14 @@ impl Threads {
         }
         let log = match sync::of(&db, options.durability).map_err(|fault| open_error(path, fault))? {
             Some(sync) => {
-                let (log, thread) = Log::synced_by(disk.unwrap_or(sync), &health).map_err(no_thread)?;
+                let (log, thread) = Log::synced_by(sync, &health).map_err(no_thread)?;
                 threads.push(thread);
                 log
             }
             None => Log::LeftAlone,
         };
         let (checkpoints, thread) =
-            Checkpoints::start(&db, open_reader(path, options)?, &health).map_err(no_thread)?;
+            Checkpoints::start(&db, open_reader(path, options)?, checkpoint_pages, &health).map_err(no_thread)?;
         threads.push(thread);
         let writer = writer::start(db, log, Some(checkpoints), &health).map_err(no_thread)?;
         threads.push(writer.thread);
