@@ -15,7 +15,7 @@ struct Stage {
     process: Process,
     url: String,
     http: reqwest::blocking::Client,
-    _place: Place,
+    place: Place,
 }
 
 impl Stage {
@@ -30,7 +30,7 @@ impl Stage {
         // Nobody is asked for a certificate here, and still something must stand ready to check one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::blocking::Client::builder().timeout(std::time::Duration::from_secs(20)).build();
-        let stage = Self { disk, process, url, http: http.unwrap(), _place: place };
+        let stage = Self { disk, process, url, http: http.unwrap(), place };
         until("it is ready", || stage.readiness().0 == 200);
         stage
     }
@@ -80,6 +80,24 @@ fn a_disk_that_hangs_is_not_ready_until_it_answers() {
     stage.disk.end("hang");
     until("it is ready again", || stage.readiness().0 == 200);
     assert_eq!(stage.post(), 201);
+}
+
+/// SQLite would go on with files that have no name any more, and everything would be gone with the process.
+#[test]
+fn a_store_whose_files_are_gone_accepts_nothing_until_they_are_back() {
+    for gone in [&["store.db", "store.db-wal", "store.db-shm"][..], &["store.db"], &["store.db-wal"]] {
+        let stage = Stage::new("");
+        assert_eq!(stage.post(), 201);
+        let aside = |name: &str| stage.place.path(&format!("{name}.aside"));
+        gone.iter().for_each(|name| std::fs::rename(stage.place.path(name), aside(name)).unwrap());
+        assert_eq!(stage.post(), 503, "without {gone:?}");
+        until("it says so", || stage.readiness().0 == 503);
+        let (_, text) = stage.readiness();
+        assert!(text.contains("the store does not answer") && !text.contains("store.db"), "{text}");
+        gone.iter().for_each(|name| std::fs::rename(aside(name), stage.place.path(name)).unwrap());
+        until("it is ready again", || stage.readiness().0 == 200);
+        assert_eq!(stage.post(), 201);
+    }
 }
 
 #[test]

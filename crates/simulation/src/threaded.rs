@@ -83,8 +83,9 @@ pub fn on_threads(tally: &Tally) -> impl FnMut(u64) -> Report {
 
 /// What the threads of one run share.
 struct Stage {
-    disk: Disk,
+    /// Closed before its disk is gone.
     store: Sqlite,
+    disk: Disk,
     ledger: Mutex<Ledger>,
     /// Messages accepted after which the power is cut.
     cut_after: Option<usize>,
@@ -239,7 +240,8 @@ impl Stage {
                 return self.beat().await.map_err(|error| format!("no heartbeat on a good disk: {error}"));
             }
         }
-        Err("the disk is fine again, but the store accepts nothing and does not say that it is broken".to_owned())
+        Err("the disk is fine again, but the store accepts nothing and does not say that it is broken"
+            .to_owned())
     }
 
     async fn beat(&self) -> Result<(), StoreError> {

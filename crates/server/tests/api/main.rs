@@ -11,6 +11,7 @@ mod messages;
 mod ndjson;
 mod operate;
 mod outbox;
+mod readiness;
 mod rig;
 mod rights;
 mod socket;

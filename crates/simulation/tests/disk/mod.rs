@@ -22,7 +22,7 @@ pub fn is_simulated(test: &str) -> bool {
     let _ = std::fs::remove_file(&library);
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     println!("{}", text(&output.stdout));
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(output.status.success(), "{}: {}", output.status, text(&output.stderr));
     false
 }
 

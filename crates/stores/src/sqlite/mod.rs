@@ -14,6 +14,7 @@ mod checkpoint;
 mod claim;
 mod destination_limits;
 mod errors;
+mod files;
 mod gates;
 #[cfg(test)]
 mod group_commit;

@@ -66,7 +66,8 @@ impl Threads {
             None => Log::LeftAlone,
         };
         let (checkpoints, thread) =
-            Checkpoints::start(&db, open_reader(path, options)?, checkpoint_pages, &health).map_err(no_thread)?;
+            Checkpoints::start(&db, open_reader(path, options)?, checkpoint_pages, &health)
+                .map_err(no_thread)?;
         threads.push(thread);
         let writer = writer::start(db, log, Some(checkpoints), &health).map_err(no_thread)?;
         threads.push(writer.thread);

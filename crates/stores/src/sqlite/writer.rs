@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::calls::{Call, answer_all, in_transaction};
 use super::checkpoint::Checkpoints;
 use super::errors::{is_failed_sync, store_error};
+use super::files::Files;
 use super::health::Health;
 use super::sync::Log;
 
@@ -39,10 +40,15 @@ pub(super) fn start(
     let commits = Arc::new(AtomicU64::new(0));
     let counter = commits.clone();
     let health = health.clone();
+    let files = Files::of(&db);
     let thread = Builder::new().name("sqlite-writer".to_owned()).spawn(move || {
         let _watched = health.watch("sqlite-writer");
         while let Some(first) = calls.blocking_recv() {
-            commit_together(&db, &log, &health, together(first, &mut calls));
+            let calls = together(first, &mut calls);
+            match files.check() {
+                Ok(()) => commit_together(&db, &log, &health, calls),
+                gone => answer_all(calls, &gone),
+            }
             counter.fetch_add(1, Ordering::Relaxed);
             if let Some(checkpoints) = &checkpoints {
                 checkpoints.after_commit(&db);
