@@ -1,4 +1,5 @@
 //! Runs a test again in a process whose disk is simulated.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "that's how a test fails")]
 
 use std::path::PathBuf;
 use std::process::Command;
