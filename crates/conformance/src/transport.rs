@@ -1,6 +1,9 @@
 //! The rules for whatever carries messages out.
 
 pub mod carry;
+pub mod uncertain;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -43,9 +46,16 @@ pub enum Manner {
     Refuses,
     /// It lets itself be connected to, and says nothing.
     Silent,
+    /// It takes everything, and says so [`LATE`] after it has it.
+    AnswersLate,
+    /// It reads everything, and then closes the connection without an answer.
+    CutsOff,
     /// It refuses the connection.
     Away,
 }
+
+/// How long a late answer takes: longer than anybody here waits for one.
+pub const LATE: Duration = Duration::from_secs(5);
 
 /// One carrying as the peer saw it.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +93,14 @@ macro_rules! transport_tests {
                 carryings_at_once_do_not_mix
                 the_same_target_is_the_same_destination
                 odd_content_brings_nobody_down
+            }
+            uncertain {
+                an_answer_after_the_time_out_is_lost
+                a_late_answer_is_not_taken_for_the_next
+                a_connection_cut_after_the_bytes_left_is_lost
+                late_answers_use_up_the_budget_of_unconfirmed_sends
+                cut_connections_use_up_the_budget_of_unconfirmed_sends
+                a_panic_after_the_bytes_left_is_lost
             }
         }
     };

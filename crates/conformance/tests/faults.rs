@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use peers::{Fault, MemoryIntake, MemoryTransport};
 use redeliver_conformance::intake::{feed, identity};
-use redeliver_conformance::{judge, store, transport::carry};
+use redeliver_conformance::{judge, store, transport::carry, transport::uncertain};
 use redeliver_core::planted::{Bug, plant};
 use redeliver_engine::memory::MemoryStore;
 
@@ -79,6 +79,28 @@ fn a_transport_that_drops_the_attempt_id_is_caught() {
 fn a_destination_that_changes_its_name_is_caught() {
     let rig = MemoryTransport::new(Some(Fault::NamesEachMessage));
     assert!(is_caught(carry::the_same_target_is_the_same_destination(&rig)));
+}
+
+#[test]
+fn a_transport_that_calls_an_uncertain_send_failed_is_caught() {
+    let late = || MemoryTransport::new(Some(Fault::CallsLateFailed));
+    assert!(is_caught(uncertain::an_answer_after_the_time_out_is_lost(&late())));
+    assert!(is_caught(uncertain::late_answers_use_up_the_budget_of_unconfirmed_sends(&late())));
+    let cut = || MemoryTransport::new(Some(Fault::CallsCutFailed));
+    assert!(is_caught(uncertain::a_connection_cut_after_the_bytes_left_is_lost(&cut())));
+    assert!(is_caught(uncertain::cut_connections_use_up_the_budget_of_unconfirmed_sends(&cut())));
+}
+
+#[test]
+fn a_transport_that_takes_a_late_answer_for_the_next_is_caught() {
+    let rig = MemoryTransport::new(Some(Fault::TakesLateAnswers));
+    assert!(is_caught(uncertain::a_late_answer_is_not_taken_for_the_next(&rig)));
+}
+
+#[test]
+fn a_transport_that_retries_before_it_panics_is_caught() {
+    let rig = MemoryTransport::new(Some(Fault::SendsTwice));
+    assert!(is_caught(uncertain::a_panic_after_the_bytes_left_is_lost(&rig)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use redeliver_conformance::make;
-use redeliver_conformance::transport::{Manner, Seen, TransportRig};
+use redeliver_conformance::transport::{LATE, Manner, Seen, TransportRig};
 use redeliver_core::{Content, Timestamp};
 use redeliver_engine::clock::WallClock;
 use redeliver_engine::transport::{Envelope, Transport};
@@ -92,6 +92,11 @@ impl TransportRig for Rig {
                 self.transport.carry(&envelope, Duration::from_secs(30)).await;
                 *self.before.lock().unwrap_or_else(PoisonError::into_inner) += 1;
                 self.cluster.delay(SILENCE);
+            }
+            Manner::AnswersLate => self.cluster.delay(LATE),
+            // It closes the connection as often as the client comes back.
+            Manner::CutsOff => {
+                self.cluster.fail(Request::Produce, &[Fault::RD_KAFKA_RESP_ERR__TRANSPORT; 200])
             }
             Manner::Away => self.cluster.take_down(),
         }

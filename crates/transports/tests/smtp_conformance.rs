@@ -6,7 +6,7 @@ mod peer;
 use std::net::SocketAddr;
 
 use async_trait::async_trait;
-use redeliver_conformance::transport::{Manner, Seen, TransportRig};
+use redeliver_conformance::transport::{LATE, Manner, Seen, TransportRig};
 use redeliver_core::email::message_id;
 use redeliver_core::{Content, Message};
 use redeliver_engine::transport::Transport;
@@ -47,6 +47,8 @@ impl TransportRig for Rig {
             Manner::Fails => "after dot defer 451 4.3.0 try later",
             Manner::Refuses => "after dot refuse 554 5.6.0 never",
             Manner::Silent => "at mail hang",
+            Manner::AnswersLate => &format!("after dot slow {}s", LATE.as_secs()),
+            Manner::CutsOff => "after dot cut",
             Manner::Away => {
                 if let Some(sink) = peer.sink.take() {
                     peer.before.extend(sink.mails());

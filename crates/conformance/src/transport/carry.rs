@@ -15,7 +15,7 @@ use crate::make::*;
 /// Long enough for any answer that will come.
 const WITHIN: Duration = Duration::from_secs(10);
 /// Short enough to wait for one that won't.
-const BRIEFLY: Duration = Duration::from_millis(700);
+pub(super) const BRIEFLY: Duration = Duration::from_millis(700);
 
 /// The peer has it, and it is said to have it.
 pub async fn what_the_peer_takes_is_delivered(rig: &dyn TransportRig) {
@@ -221,14 +221,18 @@ pub async fn odd_content_brings_nobody_down(rig: &dyn TransportRig) {
 }
 
 /// The n-th message, in a worker's hands.
-fn claimed(n: u32) -> Message {
+pub(super) fn claimed(n: u32) -> Message {
     let lease =
         Lease { instance: ANN, claim: 1, until_at: at(60), started_at: None, cancel_requested: false };
     Message { fence: 1, ..standing(n, State::Claimed(lease)) }
 }
 
 /// Carries a message as the engine would, and gives up in time.
-async fn carry_within(rig: &dyn TransportRig, message: &Message, within: Duration) -> Option<Outcome> {
+pub(super) async fn carry_within(
+    rig: &dyn TransportRig,
+    message: &Message,
+    within: Duration,
+) -> Option<Outcome> {
     let n = (1..=100).find(|n| id(*n) == message.id).expect("a numbered message");
     let content = rig.content(n);
     let target: Option<Arc<str>> = content.target.clone();
@@ -236,7 +240,7 @@ async fn carry_within(rig: &dyn TransportRig, message: &Message, within: Duratio
     tokio::time::timeout(within, rig.transport().carry(&envelope, within)).await.ok()
 }
 
-async fn carry(rig: &dyn TransportRig, message: &Message) -> Outcome {
+pub(super) async fn carry(rig: &dyn TransportRig, message: &Message) -> Outcome {
     carry_within(rig, message, WITHIN).await.unwrap_or_else(|| panic!("no outcome within {WITHIN:?}"))
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use redeliver_conformance::intake::IntakeRig;
-use redeliver_conformance::transport::{Manner, Seen, TransportRig};
+use redeliver_conformance::transport::{LATE, Manner, Seen, TransportRig};
 use redeliver_core::accept::NewMessage;
 use redeliver_core::outcome::Blame;
 use redeliver_core::{Content, Failure, Name, Outcome};
@@ -24,6 +24,10 @@ pub enum Fault {
     SaysDelivered,
     DropsAttemptId,
     NamesEachMessage,
+    SendsTwice,
+    CallsLateFailed,
+    CallsCutFailed,
+    TakesLateAnswers,
     AcksEarly,
     Spins,
     EndsOnPoison,
@@ -38,11 +42,13 @@ pub struct MemoryTransport {
     fault: Option<Fault>,
     manner: Mutex<Manner>,
     seen: Mutex<Vec<Seen>>,
+    /// Whether a late answer is on its way.
+    is_late: Mutex<bool>,
 }
 
 impl MemoryTransport {
     pub fn new(fault: Option<Fault>) -> Self {
-        Self { fault, manner: Mutex::new(Manner::Takes), seen: Mutex::default() }
+        Self { fault, manner: Mutex::new(Manner::Takes), seen: Mutex::default(), is_late: Mutex::new(false) }
     }
 
     fn bring(&self, envelope: &Envelope<'_>) {
@@ -60,9 +66,16 @@ impl Transport for MemoryTransport {
             self.bring(envelope);
             return Outcome::Delivered { receipt: None };
         }
+        let was_late = std::mem::replace(&mut *self.is_late.lock().unwrap(), manner == Manner::AnswersLate);
+        if was_late && self.fault == Some(Fault::TakesLateAnswers) {
+            return Outcome::Delivered { receipt: Some("taken".into()) };
+        }
         match manner {
             Manner::Takes => {
                 self.bring(envelope);
+                if self.fault == Some(Fault::SendsTwice) {
+                    self.bring(envelope);
+                }
                 Outcome::Delivered { receipt: Some("taken".into()) }
             }
             Manner::Fails => {
@@ -77,6 +90,23 @@ impl Transport for MemoryTransport {
                 Outcome::Refused(Failure::new("never").with_code("550"))
             }
             Manner::Silent => std::future::pending().await,
+            Manner::AnswersLate => {
+                self.bring(envelope);
+                if self.fault == Some(Fault::CallsLateFailed) {
+                    return Outcome::Failed(Failure::new("timed out").blaming(Blame::Connection));
+                }
+                tokio::time::sleep(LATE).await;
+                Outcome::Delivered { receipt: Some("taken".into()) }
+            }
+            Manner::CutsOff => {
+                self.bring(envelope);
+                match self.fault {
+                    Some(Fault::CallsCutFailed) => {
+                        Outcome::Failed(Failure::new("reset").blaming(Blame::Connection))
+                    }
+                    _ => Outcome::Lost { reason: "reset".into() },
+                }
+            }
             Manner::Away => Outcome::Failed(Failure::new("refused").blaming(Blame::Connection)),
         }
     }

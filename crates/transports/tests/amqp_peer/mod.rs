@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
-use redeliver_conformance::transport::{Manner, Seen};
+use redeliver_conformance::transport::{LATE, Manner, Seen};
 use redeliver_servers::free_port;
 use redeliver_transports::rabbitmq::amqp::NAME_HEADER;
 use redeliver_transports::rabbitmq::amqp::frame::{Frame, put_content, put_method};
@@ -286,6 +286,11 @@ impl Talk {
                 class: 60,
                 number: 40,
             },
+            Manner::AnswersLate => {
+                tokio::time::sleep(LATE).await;
+                Method::BasicAck { tag, flags }
+            }
+            Manner::CutsOff => return Err(std::io::ErrorKind::ConnectionAborted.into()),
             Manner::Silent | Manner::Away => return Ok(()),
         };
         self.say(channel, &word).await

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use redeliver_conformance::transport::{Manner, Seen};
+use redeliver_conformance::transport::{LATE, Manner, Seen};
 use redeliver_servers::free_port;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -107,6 +107,11 @@ async fn talk(mut socket: BufReader<TcpStream>, told: &Told) -> std::io::Result<
                     bytes: field("payload"),
                 });
                 match manner {
+                    Manner::AnswersLate => {
+                        tokio::time::sleep(LATE).await;
+                        b"$3\r\n1-1\r\n"
+                    }
+                    Manner::CutsOff => return Ok(()),
                     Manner::Takes => b"$3\r\n1-1\r\n",
                     Manner::Fails => {
                         b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
