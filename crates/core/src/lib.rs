@@ -19,6 +19,7 @@ pub mod edit;
 pub mod email;
 pub mod event;
 pub mod explain;
+pub mod fields;
 pub mod fingerprint;
 pub mod gate;
 pub mod identity;

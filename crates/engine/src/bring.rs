@@ -7,6 +7,7 @@ use bytes::Bytes;
 use redeliver_core::accept::NewMessage;
 use redeliver_core::{Content, Failure, Name, identity};
 
+use crate::aside;
 use crate::clock::Clock;
 use crate::intake::{Accepted, Sink};
 use crate::parts::{Part, Parts};
@@ -41,7 +42,10 @@ pub struct Bring {
 impl Bring {
     /// Brings a batch until the sink has all of it, and ends only then.
     pub async fn bring(&self, sink: &dyn Sink, inputs: &[Input]) {
-        self.keep(sink, inputs.iter().map(|input| (input, self.message(input))).collect()).await;
+        let bytes = inputs.iter().map(|input| input.bytes.len()).sum();
+        let messages =
+            aside::run(bytes, || inputs.iter().map(|input| (input, self.message(input))).collect());
+        self.keep(sink, messages).await;
     }
 
     /// Brings what was made of inputs until the sink has all of it, or of what it doesn't want, word of that.
@@ -113,23 +117,30 @@ impl Bring {
     }
 
     fn message(&self, input: &Input) -> NewMessage {
-        let read = match input.bytes.len() > self.bytes_max {
-            true => Err(format!("it has more than {} bytes", self.bytes_max)),
-            false => (self.read)(&input.bytes),
-        };
-        match read {
+        match self.within_limit(input).and_then(|()| (self.read)(&input.bytes)) {
             Ok(message) => {
                 NewMessage { key: message.key.clone().or_else(|| Some(input.place.clone())), ..message }
             }
-            Err(why) => {
-                // What is wrong may repeat a part of the input: it is for whoever may see the message.
-                tracing::warn!(
-                    event = "input.refused", intake = %self.name, place = %input.place,
-                    "input that nobody can read is kept as dead, with what is wrong with it"
-                );
-                self.refused(input, self.as_it_came(input), why)
-            }
+            Err(why) => self.unreadable(input, why),
         }
+    }
+
+    /// An error if an input is too large to be read.
+    pub(crate) fn within_limit(&self, input: &Input) -> Result<(), String> {
+        match input.bytes.len() > self.bytes_max {
+            true => Err(format!("it has more than {} bytes", self.bytes_max)),
+            false => Ok(()),
+        }
+    }
+
+    /// Input that nobody can read, as it is kept instead.
+    pub(crate) fn unreadable(&self, input: &Input, why: String) -> NewMessage {
+        // What is wrong may repeat a part of the input: it is for whoever may see the message.
+        tracing::warn!(
+            event = "input.refused", intake = %self.name, place = %input.place,
+            "input that nobody can read is kept as dead, with what is wrong with it"
+        );
+        self.refused(input, self.as_it_came(input), why)
     }
 
     /// Input that the store can't take as the message that it says, as it is kept instead.
@@ -153,5 +164,70 @@ impl Bring {
             is_refused: true,
             ..NewMessage::new(Arc::clone(&self.rejects), content)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::channel;
+
+    use async_trait::async_trait;
+    use redeliver_core::report::Report;
+    use redeliver_core::{MessageId, Timestamp};
+
+    use super::*;
+    use crate::clock::WallClock;
+    use crate::intake::Told;
+    use crate::store::StoreError;
+
+    struct Takes;
+
+    #[async_trait]
+    impl Sink for Takes {
+        async fn accept(&self, batch: Vec<NewMessage>) -> Result<Vec<Accepted>, StoreError> {
+            Ok(vec![Accepted::New(MessageId::own(1)); batch.len()])
+        }
+
+        async fn report(&self, _: Vec<Report>) -> Result<Vec<Told>, StoreError> {
+            Ok(Vec::new())
+        }
+    }
+
+    /// Inputs of so many bytes each, of which reading the first waits for another task of the only thread.
+    async fn reads_aside(sizes: &[usize]) {
+        let (tell, told) = channel();
+        let told = Mutex::new(Some(told));
+        let read = move |_: &[u8]| {
+            if let Some(told) = told.lock().unwrap().take() {
+                told.recv().unwrap();
+            }
+            Ok(NewMessage::new("retry", Content::default()))
+        };
+        let bring = Bring {
+            name: "source".into(),
+            read: Arc::new(read),
+            rejects: "rejects".into(),
+            bytes_max: 16 * 1_048_576,
+            clock: WallClock::new(Timestamp::default()),
+        };
+        let input = |bytes: usize| Input { bytes: vec![b' '; bytes].into(), place: "source:1".into() };
+        let inputs: Vec<Input> = sizes.iter().map(|bytes| input(*bytes)).collect();
+        let bringing = tokio::spawn(async move {
+            // Spawned on the same thread: it can only run if that is given away.
+            tokio::spawn(async move { tell.send(()).unwrap() });
+            bring.bring(&Takes, &inputs).await;
+        });
+        bringing.await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn others_go_on_while_a_large_input_is_read_on_the_only_thread() {
+        reads_aside(&[16 * 1_048_576]).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn others_go_on_while_many_small_inputs_are_read_on_the_only_thread() {
+        reads_aside(&[1_000; 100]).await;
     }
 }

@@ -1,17 +1,16 @@
 //! Brings what outside workers report by way of an intake to the sink; what nobody can read is kept as dead. Knows no source.
 
-use std::sync::Arc;
-
 use redeliver_core::Name;
 use redeliver_core::report::Report;
 
+use crate::aside;
 use crate::bring::{Bring, Input};
 use crate::intake::{Sink, Told};
 use crate::parts::{AWAY_WAIT, AWAY_WAIT_MAX};
 
 /// Brings the reports of one intake.
 pub struct Hear {
-    /// Keeps what is no report: it reads every input as what is wrong with it.
+    /// Keeps what is no report.
     bring: Bring,
     /// The only workspace whose messages may be reported on; any if none.
     workspace: Option<Name>,
@@ -20,24 +19,27 @@ pub struct Hear {
 impl Hear {
     /// Bad input is kept as this would; how it reads messages doesn't matter.
     pub fn new(bring: Bring, workspace: Option<Name>) -> Self {
-        let wrong = |bytes: &[u8]| Err(Report::from_json(bytes).err().unwrap_or_default());
-        Self { bring: Bring { read: Arc::new(wrong), ..bring }, workspace }
+        Self { bring, workspace }
     }
 
     /// Brings a batch until the sink has all of it, and ends only then.
     pub async fn hear(&self, sink: &dyn Sink, inputs: &[Input]) {
+        let read =
+            |input: &Input| self.bring.within_limit(input).and_then(|()| Report::from_json(&input.bytes));
+        let bytes = inputs.iter().map(|input| input.bytes.len()).sum();
+        let read: Vec<_> = aside::run(bytes, || inputs.iter().map(|input| (input, read(input))).collect());
         let (mut said, mut reports, mut unread) = (Vec::new(), Vec::new(), Vec::new());
-        for input in inputs {
-            match Report::from_json(&input.bytes) {
-                Ok(report) if input.bytes.len() <= self.bring.bytes_max => {
+        for (input, read) in read {
+            match read {
+                Ok(report) => {
                     said.push(input);
                     reports.push(Report { workspace: self.workspace.clone(), ..report });
                 }
-                Ok(_) | Err(_) => unread.push(input.clone()),
+                Err(why) => unread.push((input, self.bring.unreadable(input, why))),
             }
         }
         let told = self.say(sink, &reports).await;
-        let mut aside = Vec::new();
+        let mut set_aside = Vec::new();
         for ((input, report), told) in said.into_iter().zip(&reports).zip(told) {
             match told {
                 Told::Applied | Told::Ignored => {}
@@ -45,11 +47,11 @@ impl Hear {
                     event = "report.dropped", intake = %self.bring.name, id = %report.message,
                     "a report on a message that is not known, or that nobody reports on"
                 ),
-                Told::Unfit(why) => aside.push((input, self.bring.set_aside(input, &why))),
+                Told::Unfit(why) => set_aside.push((input, self.bring.set_aside(input, &why))),
             }
         }
-        self.bring.keep(sink, aside).await;
-        self.bring.bring(sink, &unread).await;
+        self.bring.keep(sink, set_aside).await;
+        self.bring.keep(sink, unread).await;
     }
 
     /// Says what was reported until the sink has answered for it.
@@ -72,6 +74,8 @@ impl Hear {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use async_trait::async_trait;
     use futures_util::FutureExt;
     use redeliver_core::accept::NewMessage;

@@ -6,6 +6,7 @@
 mod accept;
 pub mod access;
 mod apply;
+pub mod aside;
 mod attempt;
 pub mod bring;
 pub mod bulk;

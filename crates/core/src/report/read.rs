@@ -1,25 +1,23 @@
 //! A report as it comes by a broker: an object of JSON, or an entry whose fields are texts.
 
-use serde_json::Value;
-
 use super::Report;
 use crate::attempt::AttemptId;
+use crate::fields::{Field, read_fields};
 use crate::message::MessageId;
 use crate::outcome::{Failure, Outcome};
 use crate::time::parse_span;
+
+/// The fields of a report.
+const FIELDS: [&str; 6] = ["id", "attempt_id", "outcome", "error", "error_code", "retry_after"];
 
 impl Report {
     /// Reads an object of JSON; an error says why nobody can make a report of it. Fields that it doesn't know are left
     /// alone: whoever reports may have readers of its own.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-            // Where, but not what: the error would repeat a part of the report.
-            format!("no JSON beyond line {}, column {}", error.line(), error.column())
-        })?;
-        let fields = value.as_object().ok_or("the JSON is no object")?;
+        let fields = read_fields(bytes, &FIELDS)?;
         let text = |name: &str| match fields.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
+            None | Some(Field::Null) => Ok(None),
+            Some(Field::Text(text)) => Ok(Some(text.clone())),
             Some(_) => Err(format!("{name} is no text")),
         };
         Self::read(text)
@@ -88,7 +86,7 @@ mod tests {
         let failure = Failure::new("busy").with_code("EBUSY").with_retry_after(Duration::from_secs(30));
         assert_eq!(read.outcome, Outcome::Failed(failure));
         assert_eq!(read.attempt, Some(AttemptId { message: id(), generation: 0, attempt: 2 }));
-        let value: Value = serde_json::from_str(&json).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(Report::from_fields(|name| value[name].as_str()), Ok(read));
     }
 

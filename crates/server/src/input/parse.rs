@@ -2,11 +2,8 @@
 
 use std::thread::available_parallelism;
 
-use tokio::runtime::{Handle, RuntimeFlavor};
+use redeliver_engine::aside::{self, INLINE_BYTES_MAX};
 use tokio::sync::Semaphore;
-
-/// The largest text that is read where it came in: a fraction of a millisecond.
-const INLINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Lets only so many large texts be read at once: half of the cores, at least one.
 #[derive(Debug)]
@@ -27,10 +24,7 @@ impl Parsing {
         }
         // It is never closed.
         let _turn = self.0.acquire().await;
-        match Handle::current().runtime_flavor() {
-            RuntimeFlavor::MultiThread => tokio::task::block_in_place(read),
-            _ => read(),
-        }
+        aside::run(bytes, read)
     }
 }
 

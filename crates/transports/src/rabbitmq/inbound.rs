@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered};
 use redeliver_core::accept::{NewMessage, Source};
 use redeliver_core::{Content, Failure, Name, Timestamp, identity};
+use redeliver_engine::aside;
 use redeliver_engine::clock::Clock;
 use redeliver_engine::intake::{Accepted, Intake, IntakeError, Sink};
 use redeliver_engine::parts::{Part, Parts};
@@ -268,11 +269,12 @@ impl RabbitmqIntake {
         let room = self.config.batch_max.saturating_sub(known);
         let more = coming.recv_many(&mut batch.deliveries, room).await;
         let now = self.clock.now();
-        for delivery in &batch.deliveries[known..] {
-            let message = self.message(delivery, now);
-            batch.queues.push(scheduled_for(&message));
-            batch.messages.push(message);
-        }
+        let Batch { deliveries, messages, queues } = batch;
+        let came = &deliveries[known..];
+        aside::run(came.iter().map(|delivery| delivery.body.len()).sum(), || {
+            messages.extend(came.iter().map(|delivery| self.message(delivery, now)));
+        });
+        queues.extend(messages[known..].iter().map(scheduled_for));
         more > 0
     }
 

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use prost::Message as _;
 use redeliver_core::accept::{NewMessage, Source};
+use redeliver_core::fields::{Field as JsonField, read_fields};
 use redeliver_core::{Content, Failure, Message, Name, Timestamp, identity};
-use serde_json::Value;
 
 use super::amqp::Delivery;
 use super::amqp::properties::Properties;
@@ -169,24 +169,38 @@ pub(super) fn for_review(message: &Message, content: &Content) -> Option<Bytes> 
     Some(letter.encode_to_vec().into())
 }
 
+/// The fields of a `RetryMessage` in JSON.
+const JSON_FIELDS: [&str; 14] = [
+    "message_id",
+    "messageId",
+    "original_payload",
+    "originalPayload",
+    "original_queue",
+    "originalQueue",
+    "error_reason",
+    "errorReason",
+    "retry_count",
+    "retryCount",
+    "max_retries",
+    "maxRetries",
+    "next_retry_at_ms",
+    "nextRetryAtMs",
+];
+
 /// The same as JSON writes protobuf: bytes in base64, names in either spelling, large numbers as texts or as numbers.
 fn read_json(bytes: &[u8]) -> Result<RetryMessage, String> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        // Where, but not what: the error would repeat a part of the message.
-        format!("no JSON beyond line {}, column {}", error.line(), error.column())
-    })?;
-    let fields = value.as_object().ok_or("the JSON is no object")?;
+    let fields = read_fields(bytes, &JSON_FIELDS)?;
     let field = |snake: &str, camel: &str| fields.get(snake).or_else(|| fields.get(camel));
     let text = |snake: &str, camel: &str| match field(snake, camel) {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
+        None | Some(JsonField::Null) => Ok(String::new()),
+        Some(JsonField::Text(text)) => Ok(text.clone()),
         Some(_) => Err(format!("{snake} is no text")),
     };
     let number = |snake: &str, camel: &str| match field(snake, camel) {
-        None | Some(Value::Null) => Ok(0),
-        Some(Value::Number(number)) => number.as_i64().ok_or(format!("{snake} is no whole number")),
-        Some(Value::String(text)) => text.parse().map_err(|_| format!("{snake} is no whole number")),
-        Some(_) => Err(format!("{snake} is no whole number")),
+        None | Some(JsonField::Null) => Ok(0),
+        Some(JsonField::Whole(number)) => Ok(*number),
+        Some(JsonField::Text(text)) => text.parse().map_err(|_| format!("{snake} is no whole number")),
+        Some(JsonField::Other) => Err(format!("{snake} is no whole number")),
     };
     let small = |snake: &str, camel: &str| {
         i32::try_from(number(snake, camel)?).map_err(|_| format!("{snake} is out of bounds"))

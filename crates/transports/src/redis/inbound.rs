@@ -1,17 +1,21 @@
 //! Takes what comes to a stream into the store: messages, the same JSON as over HTTP, or the reports of outside workers.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use redeliver_core::{Name, identity};
+use redeliver_engine::aside;
 use redeliver_engine::bring::{Bring, Input};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::hear::Hear;
 use redeliver_engine::intake::{Intake, IntakeError, Sink};
 use redeliver_engine::stop::Stop;
-use serde_json::{Map, Value as Json};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::config::ServerConfig;
 use super::reading::{Entry, Reading, ReadingConfig, Taker};
@@ -149,8 +153,10 @@ struct Bringing<'a> {
 #[async_trait]
 impl Taker for Bringing<'_> {
     async fn take(&self, entries: Vec<Entry>) {
+        let fields = entries.iter().flat_map(|entry| &entry.fields);
+        let bytes = fields.map(|(name, value)| name.len() + value.len()).sum();
         let input = |entry: &Entry| Input { bytes: document(entry), place: self.intake.place(&entry.id) };
-        let inputs: Vec<Input> = entries.iter().map(input).collect();
+        let inputs: Vec<Input> = aside::run(bytes, || entries.iter().map(input).collect());
         match &self.intake.brings {
             Brings::Messages(bring) => bring.bring(self.sink, &inputs).await,
             Brings::Reports(hear) => hear.hear(self.sink, &inputs).await,
@@ -169,17 +175,26 @@ fn document(entry: &Entry) -> Bytes {
     if let [(_, only)] = &entry.fields[..] {
         return only.clone();
     }
-    let mut object = Map::new();
+    let mut object = BTreeMap::new();
     for (name, value) in &entry.fields {
-        let name = String::from_utf8_lossy(name).into_owned();
-        let text = || Json::from(String::from_utf8_lossy(value));
-        let value = match JSON_FIELDS.contains(&name.as_str()) {
-            true => serde_json::from_slice(value).unwrap_or_else(|_| text()),
+        let name = String::from_utf8_lossy(name);
+        let text = || FieldValue::Text(String::from_utf8_lossy(value));
+        let value = match JSON_FIELDS.contains(&&*name) {
+            true => serde_json::from_slice(value).map_or_else(|_| text(), FieldValue::Json),
             false => text(),
         };
         object.insert(name, value);
     }
-    Json::Object(object).to_string().into()
+    // Texts under texts can always be written.
+    serde_json::to_vec(&object).unwrap_or_default().into()
+}
+
+/// A field as it stands in the object: JSON as it was written, which costs no more memory than its text.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum FieldValue<'a> {
+    Json(&'a RawValue),
+    Text(Cow<'a, str>),
 }
 
 #[cfg(test)]
@@ -198,6 +213,11 @@ mod tests {
         check(
             &[("attempts", "1"), ("key", "7"), ("payload", "{\"a\":1}")],
             "{\"attempts\":1,\"key\":\"7\",\"payload\":{\"a\":1}}",
+        );
+        // As it was written: no number is rounded, and nothing is made of it but a text.
+        check(
+            &[("key", "7"), ("payload", " {\"b\":1.00000000000000000001, \"a\":[] }")],
+            "{\"key\":\"7\",\"payload\":{\"b\":1.00000000000000000001, \"a\":[] }}",
         );
         check(&[("payload", "plain"), ("route", "r")], "{\"payload\":\"plain\",\"route\":\"r\"}");
         check(&[], "{}");
