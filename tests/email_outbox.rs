@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use story::mail::Read;
 use story::peer::{Aiosmtpd, Peer, Sink};
 use story::server::{Place, Server};
+use story::until;
 
 /// A calendar with everything that a careless hand would bend: CRLF, a long line, letters beyond ASCII.
 const ICS: &str = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nUID:booking-17\r\n\
@@ -186,6 +187,34 @@ fn the_timetable_is_the_documents_and_then_it_is_failed() {
     assert_eq!(server.get("/api/admin/dashboard").json["failedEmailCount"], 1);
     assert_eq!(server.delete(&format!("/api/admin/outbox/{id}")).status, 204);
     assert_eq!(server.get("/api/admin/outbox").json, json!([]));
+    server.stop();
+}
+
+/// Whether or not its sends were confirmed: each is the same mail.
+#[test]
+fn a_mail_is_dated_when_it_is_first_sent_and_keeps_that_date() {
+    let peer = Sink::new();
+    peer.tell("lose");
+    let place = Place::outbox(&peer.url()).with_clock();
+    let server = place.serve();
+    assert_eq!(server.post("/v1/routes/email/pause", &json!({})).status, 200);
+    server.post("/v1/messages", &mail("waits"));
+    // Whatever is due waits for the route, so that nothing here can wait until nothing is due.
+    let later = place.path("later");
+    std::fs::write(&later, "2026-12-06T09:00:00Z").unwrap();
+    std::fs::rename(&later, place.path("clock")).unwrap();
+    until("the route is resumed", || server.post("/v1/routes/email/resume", &json!({})).status == 200);
+    server.leap(3);
+    let date = |number: usize| {
+        let mails = peer.wait_for(number);
+        Read::of(&mails[number - 1].data).header("date").unwrap().to_owned()
+    };
+    let first = date(1);
+    assert!(first.starts_with("Sun, 06 Dec 2026 09:"), "dated {first}");
+
+    peer.tell("accept");
+    server.leap(86_400);
+    assert_eq!(date(2), first, "a later try is the same mail");
     server.stop();
 }
 
