@@ -45,6 +45,7 @@ pub fn message(n: u32) -> Message {
         due_at: at(0),
         scheduled_for: at(0),
         created_at: at(-10),
+        first_sent_at: None,
         expires_at: None,
         generation: 0,
         attempts: 0,
@@ -129,6 +130,7 @@ pub fn request() -> ClaimRequest {
         instance: ANN,
         now: at(0),
         lease: LEASE,
+        keeps_first_send: false,
     }
 }
 

@@ -117,6 +117,9 @@ macro_rules! store_tests {
                 a_claim_brings_the_content
                 a_claim_is_a_lease_with_a_fence_of_its_own
                 a_claim_changes_nothing_else
+                the_first_send_is_kept_over_retries_and_lost_leases
+                a_first_send_is_kept_only_where_it_is_asked_for
+                a_first_send_that_was_taken_back_is_kept_anew
                 a_message_is_claimed_once
                 two_claimers_never_get_the_same_message
             }

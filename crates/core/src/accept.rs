@@ -104,6 +104,7 @@ pub fn admit(new: NewMessage, route: &Route, id: MessageId, taker: Option<Taker>
         due_at,
         scheduled_for: due_at,
         created_at: now,
+        first_sent_at: None,
         expires_at: new.expires_at.or_else(|| policy.expires_after.map(|span| now.plus(span))),
         generation: 0,
         attempts: new.attempts,
@@ -362,6 +363,7 @@ fn come_again(fresh: Message, old: &Message, attempts: u32, route: &Route, now: 
     let unsettled = matches!(old.state, State::Claimed(_) | State::HandedOff { .. });
     let mut next = Message {
         created_at: old.created_at,
+        first_sent_at: old.first_sent_at,
         scheduled_for: old.scheduled_for,
         generation: old.generation + 1,
         attempts,

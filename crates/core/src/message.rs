@@ -245,6 +245,9 @@ pub struct Message {
     pub scheduled_for: Timestamp,
     /// When it was accepted; [`Timestamp::UNKNOWN`] where nobody has written that down.
     pub created_at: Timestamp,
+    /// When it was first sent, where its claims keep that: the time of the claim under which it was. A mail is dated by
+    /// it, at every try.
+    pub first_sent_at: Option<Timestamp>,
     /// When sending it stops making sense.
     pub expires_at: Option<Timestamp>,
     /// How often an operator started it over.
@@ -282,6 +285,18 @@ impl Message {
     /// Whether somebody had it when it was last heard of, so that it is claimed alone from then on.
     pub const fn is_suspect(&self) -> bool {
         self.losses > 0
+    }
+
+    /// Forgets the time of the first send if the claim made at `claimed_at` wrote it: nothing was sent under that claim.
+    pub fn forget_first_send(&mut self, claimed_at: Timestamp) {
+        if self.first_sent_at == Some(claimed_at) {
+            self.first_sent_at = None;
+        }
+    }
+
+    /// Whether no send of it may have begun, as far as its counts tell.
+    pub const fn is_unsent(&self) -> bool {
+        self.generation == 0 && self.attempts <= self.attempts_before && self.possible_duplicates == 0
     }
 
     /// Whether its time had run out at `now`.

@@ -68,6 +68,9 @@ pub fn lapse(message: &Message, route: &Route, now: Timestamp) -> Option<Change>
         true => take_back_inline_try(&mut next, route),
         false => next.possible_duplicates += 1,
     }
+    if next.is_unsent() {
+        next.first_sent_at = None;
+    }
     // A suspect that never started was its neighbour's victim, not the culprit.
     if !(message.is_suspect() && surely_unsent) {
         next.losses += 1;
@@ -360,6 +363,7 @@ pub fn dead_letter(message: &Message, route: &Route, now: Timestamp) -> Option<B
         due_at: now,
         scheduled_for: now,
         created_at: now,
+        first_sent_at: None,
         expires_at: None,
         generation: 0,
         attempts: 0,
@@ -488,6 +492,7 @@ pub(crate) mod tests {
             due_at: at(100),
             scheduled_for: at(100),
             created_at: at(100),
+            first_sent_at: None,
             expires_at: None,
             generation: 0,
             attempts: 0,
@@ -721,6 +726,12 @@ pub(crate) mod tests {
         let unstarted = lapse(&claimed(), &hold, at(1_000)).unwrap();
         assert_eq!(unstarted.message.state, State::Waiting { parked_for: None });
         assert_eq!(unstarted.message.possible_duplicates, 0);
+        let dated = Message { first_sent_at: Some(at(990)), ..claimed() };
+        let first_sent_at = |message, route| lapse(message, route, at(1_000)).unwrap().message.first_sent_at;
+        assert_eq!(first_sent_at(&dated, &hold), None, "nothing was sent");
+        let tried = Message { attempts: 1, ..dated.clone() };
+        assert_eq!(first_sent_at(&tried, &hold), Some(at(990)), "an earlier try was");
+        assert_eq!(first_sent_at(&dated, &route()), Some(at(990)), "nobody knows");
         let started = lapse(&claimed_with(|lease| lease.started_at = Some(at(1))), &hold, at(1_000)).unwrap();
         assert_eq!(dead_reason(&started), Some(DeadReason::Uncertain));
     }

@@ -47,6 +47,13 @@ impl Settled {
         let Came { outcome, sent_at, written } = came;
         let mut change = settle(message, &outcome, &line.route, engine.clock.now());
         change.content = written.filter(|_| !matches!(outcome, Outcome::Deferred { .. })).map(Arc::new);
+        let is_unsent =
+            sent_at.is_none() || matches!(outcome, Outcome::Deferred { .. } | Outcome::Skipped { .. });
+        if let Some(at) = claimed_at
+            && is_unsent
+        {
+            change.message.forget_first_send(at);
+        }
         if let Some(record) = &mut change.attempt {
             (record.claimed_at, record.sent_at) = (claimed_at, sent_at);
         }

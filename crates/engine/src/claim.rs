@@ -65,6 +65,7 @@ pub(crate) async fn claim<'a>(
         instance: engine.instance,
         now: asked.at,
         lease: line.route.lease,
+        keeps_first_send: line.transport(lane).carries_emails(),
     };
     let result = engine.store.claim(request).await;
     Claimed { lane, kind, limit, asked, result, alone }

@@ -138,11 +138,15 @@ impl Engine {
         let now = asked.at;
         let source = new.source;
         let id = self.clock.message_id(now);
-        let row = admit(new, &line.route, id.clone(), self.taker(line, asked.uptime), now);
+        let mut row = admit(new, &line.route, id.clone(), self.taker(line, asked.uptime), now);
+        let is_claimed = matches!(row.message.state, State::Claimed(_));
+        if is_claimed && line.transport(row.message.lane).carries_emails() {
+            row.message.first_sent_at = Some(now);
+        }
         let NewRow { message, content: ContentSource::Given(content), .. } = row.clone() else {
             return Err(StoreError::Unfit("a new message has its own content".to_owned()));
         };
-        if !matches!(message.state, State::Claimed(_)) {
+        if !is_claimed {
             return Ok((self.accept_row(row, source, now).await?, None));
         }
         // Before it is stored, because whoever is told to cancel it may be quicker than we are.
@@ -154,7 +158,7 @@ impl Engine {
         }
         let taken = Taken { message, content: Arc::unwrap_or_clone(content), asked };
         if let Err(taken) = line.inline.put(taken) {
-            self.give_back(line, &taken.message).await;
+            self.give_back(line, &taken).await;
         }
         line.wake.only();
         accepted.map(|accepted| (accepted, Some(waiter)))
@@ -169,11 +173,11 @@ impl Engine {
     }
 
     /// Lets a message wait that was taken to be tried at once, and then was not.
-    pub(crate) async fn give_back(&self, line: &Line, message: &Message) {
+    pub(crate) async fn give_back(&self, line: &Line, taken: &Taken) {
         let until = Until::At(self.clock.now());
         let reason: Arc<str> = "the engine was stopping".into();
         let came = Came::of_nothing(Outcome::Deferred { until, reason });
-        let settled = Settled::new(self, line, message, came, None);
+        let settled = Settled::new(self, line, &taken.message, came, Some(taken.asked.at));
         apply(self, line, vec![settled]).await;
     }
 }

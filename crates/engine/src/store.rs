@@ -213,6 +213,8 @@ pub struct ClaimRequest {
     pub now: Timestamp,
     /// For how long.
     pub lease: Duration,
+    /// Whether `now` is kept as the time of the first send of each message that has none yet.
+    pub keeps_first_send: bool,
 }
 
 /// The two kinds of due message.

@@ -49,6 +49,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             kind: ClaimKind::Trusted,
             instance: InstanceId(1),
             now,
+            keeps_first_send: false,
             lease: Duration::from_secs(60),
         };
         let begun = Spent::now();

@@ -25,6 +25,9 @@ pub struct Note {
     /// Publishings, ever, that may have arrived without our knowing.
     #[serde(default)]
     pub possible_duplicates: u32,
+    /// When its mail was first sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_sent_at_ms: Option<i64>,
     /// When it was given up or cancelled after as many tries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at_ms: Option<i64>,

@@ -18,6 +18,7 @@ pub(crate) fn is_untouched(message: &Message) -> bool {
         && [generation, losses, unconfirmed, possible_duplicates] == [0; 4]
         && (message.fence, message.is_dead_letter, message.settled_claim) == (0, false, None)
         && message.recipients.is_empty()
+        && message.first_sent_at.is_none()
 }
 
 /// The columns that only some states fill.

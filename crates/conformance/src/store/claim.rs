@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use redeliver_core::gate::{GateKey, Scope};
-use redeliver_core::{Lane, Lease, Message, State};
-use redeliver_engine::store::{ClaimKind, ClaimRequest, Claims, Store};
+use redeliver_core::outcome::Until;
+use redeliver_core::settle::lapse;
+use redeliver_core::{Lane, Lease, Message, Outcome, State};
+use redeliver_engine::store::{Applied, ClaimKind, ClaimRequest, Claims, Store};
 
 use super::at_once;
 use crate::make::*;
@@ -166,6 +168,51 @@ pub async fn a_claim_changes_nothing_else(store: &dyn Store) {
     keep(store, row(before.clone())).await;
     let claimed = claim_the_one(store, request()).await;
     assert_eq!(Message { state: waiting(), fence: 4, ..claimed }, before);
+}
+
+/// The first claim's time is the time of the first send, whatever comes of that: a failure, or nobody knows.
+pub async fn the_first_send_is_kept_over_retries_and_lost_leases(store: &dyn Store) {
+    let request = ClaimRequest { keeps_first_send: true, ..request() };
+    keep(store, row(message(1))).await;
+    let first = claim_the_one(store, ClaimRequest { now: at(5), ..request.clone() }).await;
+    assert_eq!(first.first_sent_at, Some(at(5)));
+    assert_eq!(now_of(store, &id(1)).await, first);
+    let change = result(&first, &try_later(), 6);
+    assert_eq!(store.apply(vec![change]).await.unwrap(), [Applied::Applied]);
+    let second = claim_the_one(store, ClaimRequest { now: at(66), ..request.clone() }).await;
+    assert_eq!(second.first_sent_at, Some(at(5)), "after a failed try");
+    let lost = store.lapsed(at(200), 10).await.unwrap();
+    let change = lapse(&lost[0], &route(), at(200)).unwrap();
+    assert_eq!(store.apply(vec![change]).await.unwrap(), [Applied::Applied]);
+    let kind = ClaimKind::Suspect;
+    let third = claim_the_one(store, ClaimRequest { now: at(201), kind, ..request }).await;
+    assert_eq!(third.first_sent_at, Some(at(5)), "after a lost lease");
+    let change = result(&third, &took_it(), 202);
+    assert_eq!(store.apply(vec![change]).await.unwrap(), [Applied::Applied]);
+    assert_eq!(now_of(store, &id(1)).await.first_sent_at, Some(at(5)));
+}
+
+/// Nobody else pays for it.
+pub async fn a_first_send_is_kept_only_where_it_is_asked_for(store: &dyn Store) {
+    keep(store, row(message(1))).await;
+    keep(store, row(Message { first_sent_at: Some(at(-7)), ..message(2) })).await;
+    let claimed = claim(store, request()).await;
+    let kept: Vec<_> = claimed.iter().map(|message| message.first_sent_at).collect();
+    assert_eq!(kept, [None, Some(at(-7))]);
+}
+
+/// A claim under which nothing was sent leaves no trace of a send.
+pub async fn a_first_send_that_was_taken_back_is_kept_anew(store: &dyn Store) {
+    let request = ClaimRequest { keeps_first_send: true, ..request() };
+    keep(store, row(message(1))).await;
+    let first = claim_the_one(store, ClaimRequest { now: at(5), ..request.clone() }).await;
+    let closed = Outcome::Deferred { until: Until::At(at(60)), reason: "closed".into() };
+    let mut change = result(&first, &closed, 6);
+    change.message.forget_first_send(at(5));
+    assert_eq!(store.apply(vec![change]).await.unwrap(), [Applied::Applied]);
+    assert_eq!(now_of(store, &id(1)).await.first_sent_at, None);
+    let second = claim_the_one(store, ClaimRequest { now: at(70), ..request }).await;
+    assert_eq!(second.first_sent_at, Some(at(70)));
 }
 
 /// What was claimed is gone from the due, for everybody.

@@ -26,6 +26,7 @@ pub async fn a_message_comes_back_as_it_was_given(store: &dyn Store) {
         due_at: at(10),
         scheduled_for: at(20),
         created_at: at(30),
+        first_sent_at: Some(at(35)),
         expires_at: Some(at(40)),
         generation: 5,
         attempts: 6,

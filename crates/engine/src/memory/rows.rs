@@ -128,6 +128,9 @@ impl Rows {
                 if !planted::is(Bug::ClaimKeepsFence) {
                     message.fence += 1;
                 }
+                if request.keeps_first_send {
+                    message.first_sent_at.get_or_insert(request.now);
+                }
                 message.state = State::Claimed(Lease {
                     instance: request.instance,
                     claim: message.fence,

@@ -20,6 +20,7 @@ pub(super) async fn claim(db: &Client, request: &ClaimRequest) -> Result<Claims,
         ClaimKind::Suspect => include_str!("sql/claim_suspect.sql"),
     };
     let until_at = request.now.plus(request.lease);
+    let first_sent_at = request.keeps_first_send.then(|| request.now.as_ms());
     let params = [
         (&&*request.route as _, Type::TEXT),
         (&(request.lane as i16) as _, Type::INT2),
@@ -27,6 +28,7 @@ pub(super) async fn claim(db: &Client, request: &ClaimRequest) -> Result<Claims,
         (&limit(request.limit) as _, Type::INT8),
         (&(request.instance.0 as i64) as _, Type::INT8),
         (&until_at.as_ms() as _, Type::INT8),
+        (&first_sent_at as _, Type::INT8),
     ];
     let rows = db.query_typed(sql, &params).await?;
     let mut claims = Claims::default();
@@ -44,7 +46,7 @@ pub(super) async fn claim(db: &Client, request: &ClaimRequest) -> Result<Claims,
 }
 
 /// How many columns a claim says of a message, and so where its content begins.
-const CLAIMED_COLUMNS: usize = 19;
+const CLAIMED_COLUMNS: usize = 20;
 
 /// The message in a row of a claim, which leaves out what the request says already.
 fn claimed(row: &Row, request: &ClaimRequest, names: &mut Names) -> Result<Message, Fault> {
@@ -79,6 +81,7 @@ fn claimed(row: &Row, request: &ClaimRequest, names: &mut Names) -> Result<Messa
         last_error: get::<Option<&str>>(row, 16)?.map(failure_from_text).transpose()?,
         recipients: get::<Option<&str>>(row, 17)?.map(recipients_from_text).transpose()?.unwrap_or_default(),
         is_dead_letter: get(row, 18)?,
+        first_sent_at: time_if_any(row, 19)?,
     })
 }
 

@@ -71,6 +71,7 @@ columns! {
         last_error: Option<String> = TEXT_ARRAY,
         recipients: Option<String> = TEXT_ARRAY,
         is_dead_letter: bool = BOOL_ARRAY,
+        first_sent_at: Option<i64> = INT8_ARRAY,
     }
 }
 
@@ -143,6 +144,7 @@ impl<'a> Messages<'a> {
         self.last_error.push(message.last_error.as_ref().map(failure_to_text).transpose()?);
         self.recipients.push(recipients_to_text(&message.recipients)?);
         self.is_dead_letter.push(message.is_dead_letter);
+        self.first_sent_at.push(message.first_sent_at.map(Timestamp::as_ms));
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 15] = [
+const MIGRATIONS: [Migration; 16] = [
     Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") },
     Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
     Migration { number: 3, name: "notes", sql: include_str!("migrations/0003_notes.sql") },
@@ -32,6 +32,7 @@ const MIGRATIONS: [Migration; 15] = [
     Migration { number: 13, name: "plannings", sql: include_str!("migrations/0013_plannings.sql") },
     Migration { number: 14, name: "limits", sql: include_str!("migrations/0014_limits.sql") },
     Migration { number: 15, name: "limit_wants", sql: include_str!("migrations/0015_limit_wants.sql") },
+    Migration { number: 16, name: "first_sends", sql: include_str!("migrations/0016_first_sends.sql") },
 ];
 
 /// Takes the steps that the database hasn't taken yet. Says how many.

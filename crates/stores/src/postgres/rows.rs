@@ -16,7 +16,7 @@ use crate::encode::{attributes_from_text, failure_from_text, headers_from_bytes,
 use crate::standing::{Names, STATES};
 
 /// How many columns a message has, and so where what is selected beside it begins.
-pub(super) const MESSAGE_COLUMNS: usize = 38;
+pub(super) const MESSAGE_COLUMNS: usize = 39;
 
 /// The word of a state's number.
 pub(super) fn state_word(number: i16) -> Result<&'static str, Fault> {
@@ -63,6 +63,7 @@ pub(super) fn message(row: &Row, names: &mut Names) -> Result<Message, Fault> {
         last_error: get::<Option<&str>>(row, 35)?.map(failure_from_text).transpose()?,
         recipients: get::<Option<&str>>(row, 36)?.map(recipients_from_text).transpose()?.unwrap_or_default(),
         is_dead_letter: get(row, 37)?,
+        first_sent_at: time_if_any(row, 38)?,
     })
 }
 

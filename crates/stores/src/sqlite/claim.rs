@@ -22,7 +22,16 @@ pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claims, F
         if !planted::is(Bug::ClaimKeepsFence) {
             message.fence += 1;
         }
-        claim.execute(params![number, message.fence as i64, request.instance.0 as i64, until_at.as_ms()])?;
+        if request.keeps_first_send {
+            message.first_sent_at.get_or_insert(request.now);
+        }
+        claim.execute(params![
+            number,
+            message.fence as i64,
+            request.instance.0 as i64,
+            until_at.as_ms(),
+            message.first_sent_at.map(Timestamp::as_ms)
+        ])?;
         message.state = State::Claimed(Lease {
             instance: request.instance,
             claim: message.fence,

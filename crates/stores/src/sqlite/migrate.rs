@@ -12,7 +12,7 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 16] = [
+const MIGRATIONS: [Migration; 17] = [
     Migration { number: 1, name: "messages", sql: include_str!("migrations/0001_messages.sql") },
     Migration { number: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
     Migration { number: 3, name: "notes", sql: include_str!("migrations/0003_notes.sql") },
@@ -29,6 +29,7 @@ const MIGRATIONS: [Migration; 16] = [
     Migration { number: 14, name: "plannings", sql: include_str!("migrations/0014_plannings.sql") },
     Migration { number: 15, name: "limits", sql: include_str!("migrations/0015_limits.sql") },
     Migration { number: 16, name: "limit_wants", sql: include_str!("migrations/0016_limit_wants.sql") },
+    Migration { number: 17, name: "first_sends", sql: include_str!("migrations/0017_first_sends.sql") },
 ];
 
 /// Takes the steps that the database hasn't taken yet.

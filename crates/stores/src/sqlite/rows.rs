@@ -18,14 +18,17 @@ use crate::encode::{
 };
 use crate::standing::{Names, STATES, Standing};
 
-/// How many columns a message has.
-pub(super) const MESSAGE_COLUMNS: usize = 38;
+/// How many columns a message has, its number aside.
+pub(super) const MESSAGE_COLUMNS: usize = 39;
 
-/// Behind them a row has its number.
-pub(super) const NUMBER: usize = MESSAGE_COLUMNS;
+/// Where a row has its number.
+pub(super) const NUMBER: usize = 38;
+
+/// The column that was added after the number.
+const FIRST_SENT_AT: usize = NUMBER + 1;
 
 /// Behind that is what is selected beside the row: its content.
-pub(super) const CONTENT: usize = NUMBER + 1;
+pub(super) const CONTENT: usize = FIRST_SENT_AT + 1;
 
 /// The word of a state's number.
 pub(super) fn state_word(number: i64) -> Result<&'static str, Fault> {
@@ -47,7 +50,7 @@ pub(super) fn dead_reason(number: i64) -> Result<DeadReason, Fault> {
     at(&DeadReason::ALL, number).ok_or_else(|| odd("dead_reason", number))
 }
 
-/// Gives `?1` to `?38` of a statement a message's columns.
+/// Gives `?1` to `?39` of a statement a message's columns.
 pub(super) fn bind_message(
     statement: &mut Statement<'_>,
     id: &[u8; 16],
@@ -95,6 +98,7 @@ pub(super) fn bind_message(
         &last_error,
         &recipients,
         &message.is_dead_letter,
+        &message.first_sent_at.map(Timestamp::as_ms),
     ];
     bind(statement, columns)
 }
@@ -156,6 +160,7 @@ pub(super) fn message(row: &Row<'_>, names: &mut Names) -> Result<Message, Fault
         last_error: str_if_any(row, 35)?.map(failure_from_text).transpose()?,
         recipients: str_if_any(row, 36)?.map(recipients_from_text).transpose()?.unwrap_or_default(),
         is_dead_letter: row.get(37)?,
+        first_sent_at: time_if_any(row, FIRST_SENT_AT)?,
     })
 }
 

@@ -25,9 +25,16 @@ impl TableStore {
         self.rows.mail(None).await.map(drop)
     }
 
-    /// Notes that a sender vanished with this row: its mail may go out again.
-    async fn note_lost(&self, row: &Row, note: Option<Note>, now: Timestamp) -> Result<Note, StoreError> {
+    /// Notes that a sender vanished with this row, which it had taken at `taken_at`: its mail may go out again.
+    async fn note_lost(
+        &self,
+        row: &Row,
+        note: Option<Note>,
+        taken_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Note, StoreError> {
         let mut note = note.unwrap_or_default();
+        note.first_sent_at_ms = note.first_sent_at_ms.or(taken_at.map(Timestamp::as_ms));
         let attempt = u32::try_from(row.attempts.max(0)).unwrap_or(u32::MAX).saturating_add(1);
         note.possible_duplicates += 1;
         note.add(&AttemptRecord {
@@ -45,6 +52,12 @@ impl TableStore {
         self.notes.keep(vec![(id, note.clone())], Vec::new()).await?;
         Ok(note)
     }
+}
+
+/// When a sender took a row that it locked for this long, to the second. The lock's end is the only trace that it leaves if
+/// it vanishes, and a mail has the same date at every try: so it is reckoned from there from the first.
+fn taken_at(locked_until: Micros, lease_ms: i64) -> Timestamp {
+    Timestamp::from_ms(time(locked_until - SECOND_US).as_ms() - lease_ms)
 }
 
 #[async_trait]
@@ -87,6 +100,7 @@ impl Desk for TableStore {
         let Some(id) = self.row_id(&handed.id) else { return Ok(Taken::Idle("there is no such row")) };
         let name = handed.id.to_string();
         let mut note = self.notes.recall(vec![name.clone()]).await?.remove(&name);
+        let lease_ms = until_at.as_ms() - now.as_ms();
         // Whole seconds come back from every column as they were written.
         let until = Some(micros(until_at).div_euclid(SECOND_US) * SECOND_US + SECOND_US);
         let seen: Arc<Mutex<Option<(Free, Row)>>> = Arc::default();
@@ -112,13 +126,13 @@ impl Desk for TableStore {
             Some((Free::Yes, was)) => was,
         };
         if was.status == self.mapping.words.pending && was.locked_until.is_some() {
-            note = Some(self.note_lost(&was, note, now).await?);
+            let taken_at = was.locked_until.map(|until| taken_at(until, lease_ms));
+            note = Some(self.note_lost(&was, note, taken_at, now).await?);
         }
         let row = Row { status: self.mapping.words.pending.clone(), locked_until: until, ..was };
         let taken = message(&self.mapping, &row, note.as_ref(), None);
         let Some(mut taken) = taken else { return Ok(Taken::Idle("there is no such row")) };
-        // A row doesn't say when its mail was written.
-        taken.created_at = now;
+        taken.first_sent_at = taken.first_sent_at.or(until.map(|until| taken_at(until, lease_ms)));
         Ok(Taken::Ours(Box::new(taken)))
     }
 

@@ -264,6 +264,10 @@ impl TableStore {
             note.possible_duplicates = after.possible_duplicates;
             note.ended_at_ms = ended_at(&after.state).map(Timestamp::as_ms);
             if let Some(record) = &change.attempt {
+                if record.sent_at.is_some() {
+                    note.first_sent_at_ms =
+                        note.first_sent_at_ms.or(after.first_sent_at.map(Timestamp::as_ms));
+                }
                 note.add(record);
             }
             kept.push((id, note));

@@ -84,6 +84,7 @@ pub(super) fn message(
         due_at: due_at.unwrap_or(Timestamp::MAX),
         scheduled_for: due_at.unwrap_or(seen_at),
         created_at: row.created_at.map_or(seen_at, time),
+        first_sent_at: note.and_then(|note| note.first_sent_at_ms).map(Timestamp::from_ms),
         expires_at: None,
         generation: note.map_or(0, |note| note.generation),
         attempts,

@@ -49,7 +49,7 @@ fn many_that_start_at_once_make_the_tables_once() {
     let database = PostgresServer::shared().database();
     run(async {
         open_many_at_once(&database.url()).await;
-        assert_eq!(database.say("SELECT count(*) FROM redeliver.redeliver_migrations"), "15");
+        assert_eq!(database.say("SELECT count(*) FROM redeliver.redeliver_migrations"), "16");
     });
 }
 
@@ -60,7 +60,7 @@ fn behind_a_pooler_alone_the_tables_are_made_once_and_instances_find_what_others
     run(async {
         let url = pooler.url(&database);
         open_many_at_once(&url).await;
-        assert_eq!(database.say("SELECT count(*) FROM redeliver.redeliver_migrations"), "15");
+        assert_eq!(database.say("SELECT count(*) FROM redeliver.redeliver_migrations"), "16");
         let (ann, bob) = (open(&url).await, open(&url).await);
         ann.insert(vec![row(message(1))]).await.unwrap();
         assert_eq!(bob.claim(request()).await.unwrap().claimed.len(), 1);

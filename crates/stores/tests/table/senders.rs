@@ -9,7 +9,7 @@ use redeliver_core::accept::{NewMessage, Source};
 use redeliver_core::destination::HOLD_PROBE;
 use redeliver_core::email::Email;
 use redeliver_core::gate::Scope;
-use redeliver_core::outcome::Blame;
+use redeliver_core::outcome::{Blame, Until};
 use redeliver_core::policy::{Backoff, Jitter};
 use redeliver_core::settle::settle;
 use redeliver_core::{AttemptId, Content, Failure, Name, Outcome, Policy, Route};
@@ -48,6 +48,7 @@ on_both! {
     a_question_that_cannot_be_asked_is_known_before_anything_is_sent
     two_senders_never_have_the_same_row
     a_sender_that_vanished_loses_its_row_and_its_mail_may_come_twice
+    a_mail_of_a_row_keeps_the_date_of_its_first_send
     a_quick_sender_takes_the_row_from_its_publisher
     what_is_sent_waits_or_is_about_another_attempt_is_left_alone
     a_sending_that_came_too_late_writes_nothing
@@ -219,6 +220,33 @@ mod stories {
         assert_eq!(known.possible_duplicates, 1);
         let history = rig.store().attempts(row_id(ONE)).await.unwrap();
         assert_eq!(history.iter().map(|one| one.verdict.name()).collect::<Vec<_>>(), ["lost", "failed"]);
+    }
+
+    pub(super) async fn a_mail_of_a_row_keeps_the_date_of_its_first_send(rig: &Rig) {
+        let take = async |from: i64| {
+            let taken = rig.desk().await.take(&handed(None), at(from), at(from + 60)).await.unwrap();
+            let Taken::Ours(taken) = taken else { panic!("it is free: {taken:?}") };
+            *taken
+        };
+        let hand_off_again = || {
+            rig.place.say("UPDATE \"EmailLog\" SET \"Status\" = 'Pending', \"LockedUntil\" = NULL");
+        };
+        rig.put(&pending(0));
+        let held = take(10).await;
+        assert_eq!(held.first_sent_at, Some(at(10)));
+        let closed = Outcome::Deferred { until: Until::At(at(30)), reason: "closed".into() };
+        rig.desk().await.record(settle(&held, &closed, &route(), at(11))).await.unwrap();
+
+        hand_off_again();
+        assert_eq!(take(400).await.first_sent_at, Some(at(400)), "nothing was sent before");
+        let second = take(500).await;
+        assert_eq!(second.first_sent_at, Some(at(400)), "its sender vanished, and may have sent it");
+        let mut failed = settle(&second, &Outcome::Failed(Failure::new("451 later")), &route(), at(501));
+        failed.attempt.as_mut().unwrap().sent_at = Some(at(500));
+        assert_eq!(rig.desk().await.record(failed).await.unwrap(), Applied::Applied);
+
+        hand_off_again();
+        assert_eq!(take(900).await.first_sent_at, Some(at(400)), "a later try is the same mail");
     }
 
     pub(super) async fn a_quick_sender_takes_the_row_from_its_publisher(rig: &Rig) {

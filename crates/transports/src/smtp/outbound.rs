@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use redeliver_core::email::Email;
 use redeliver_core::outcome::Until;
-use redeliver_core::{Failure, Message, MessageId, Name, Outcome, Timestamp};
+use redeliver_core::{Failure, Name, Outcome};
 use redeliver_engine::clock::Clock;
 use redeliver_engine::transport::{Envelope, Transport};
 
@@ -64,7 +64,9 @@ impl SmtpTransport {
             // Where, but not what: the error would repeat a part of the mail.
             .map_err(|error| refused(format!("the e-mail cannot be read beyond byte {}", error.column())))?;
         let message = envelope.message;
-        mime::write(&email, &self.config.from, &message.id, dated_at(message))
+        // Every try is the same mail: it is dated when it was first sent.
+        let sent_at = message.first_sent_at.unwrap_or_else(|| self.clock.now());
+        mime::write(&email, &self.config.from, &message.id, sent_at)
             .map_err(|wrong| refused(format!("the mail cannot be sent: {wrong}")))
     }
 
@@ -153,15 +155,6 @@ impl Transport for SmtpTransport {
     }
 }
 
-/// The time that a mail is dated: when it was first to go out, which never moves, so that every try has the same date.
-fn dated_at(message: &Message) -> Timestamp {
-    match message.id {
-        // The next try of an application's row moves with each try.
-        MessageId::Row(_) => message.created_at,
-        _ => message.created_at.max(message.scheduled_for),
-    }
-}
-
 /// The addresses of those recipients, each once, and which of them each recipient has.
 fn addresses<'a>(mail: &'a Written, left: &[u32]) -> (Vec<&'a str>, Places) {
     let mut to: Vec<&str> = Vec::new();
@@ -175,24 +168,4 @@ fn addresses<'a>(mail: &'a Written, left: &[u32]) -> (Vec<&'a str>, Places) {
         places.push((*index, at));
     }
     (to, places)
-}
-
-#[cfg(test)]
-mod tests {
-    use redeliver_conformance::make::{at, message};
-
-    use super::*;
-
-    #[test]
-    fn a_mail_that_was_planned_long_before_it_goes_out_is_dated_when_it_was_to_go_out() {
-        let mut planned = message(1);
-        (planned.created_at, planned.scheduled_for, planned.due_at) = (at(0), at(5_000_000), at(5_000_000));
-        assert_eq!(dated_at(&planned), at(5_000_000));
-        planned.due_at = at(5_000_600);
-        assert_eq!(dated_at(&planned), at(5_000_000), "later tries have the same date");
-        planned.scheduled_for = at(-60);
-        assert_eq!(dated_at(&planned), at(0), "nothing is dated before it was accepted");
-        (planned.id, planned.scheduled_for) = (MessageId::Row("log:1".into()), at(5_000_000));
-        assert_eq!(dated_at(&planned), at(0));
-    }
 }

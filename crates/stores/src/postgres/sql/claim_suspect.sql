@@ -18,12 +18,13 @@ claimed AS (
         instance = $5,
         lease_until = $6,
         started_at = NULL,
-        cancel_requested = false
+        cancel_requested = false,
+        first_sent_at = coalesce(first_sent_at, $7)
     WHERE id = ANY (ARRAY (SELECT id FROM due))
     RETURNING
         id, workspace, due_at, fence, attempts, losses, key, scheduled_for, created_at, expires_at, generation,
         attempts_before, max_attempts, unconfirmed, possible_duplicates, settled_claim, last_error, recipients,
-        is_dead_letter
+        is_dead_letter, first_sent_at
 ),
 tallied AS (
     INSERT INTO redeliver.redeliver_tallies (route, lane, state, is_parked, delta)

@@ -6,14 +6,14 @@ WITH given AS MATERIALIZED (
     FROM unnest(
         $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
         $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42,
-        $43, $44, $45
+        $43, $44, $45, $46
     ) WITH ORDINALITY AS given (
         id, workspace, route, lane, state, due_at, ready_at, suspect_at, fence, attempts, losses, parked_for,
         instance, claim, lease_until, started_at, cancel_requested, handed_off_at, report_by, ended_at,
         put_away_at, receipt, dead_reason, dismissed_at, cancelled_for, key, scheduled_for, created_at,
         expires_at, generation, attempts_before, max_attempts, unconfirmed, possible_duplicates, settled_claim,
-        last_error, recipients, is_dead_letter, target, attributes, headers, content_type, bytes, hash,
-        revives, place
+        last_error, recipients, is_dead_letter, first_sent_at, target, attributes, headers, content_type, bytes,
+        hash, revives, place
     )
 ),
 keyed AS (
@@ -32,7 +32,7 @@ kept AS (
         instance, claim, lease_until, started_at, cancel_requested, handed_off_at, report_by, ended_at,
         put_away_at, receipt, dead_reason, dismissed_at, cancelled_for, key, scheduled_for, created_at,
         expires_at, generation, attempts_before, max_attempts, unconfirmed, possible_duplicates, settled_claim,
-        last_error, recipients, is_dead_letter
+        last_error, recipients, is_dead_letter, first_sent_at
     FROM given
     WHERE key IS NULL OR revives OR id IN (SELECT message_id FROM keyed)
     ORDER BY place

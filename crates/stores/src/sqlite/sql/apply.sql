@@ -35,5 +35,6 @@ UPDATE redeliver_messages SET
     settled_claim = ?35,
     last_error = ?36,
     recipients = ?37,
-    is_dead_letter = ?38
-WHERE id = ?1 AND fence = ?39
+    is_dead_letter = ?38,
+    first_sent_at = ?39
+WHERE id = ?1 AND fence = ?40

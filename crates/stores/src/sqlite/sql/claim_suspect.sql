@@ -6,5 +6,6 @@ UPDATE redeliver_messages SET
     instance = ?3,
     lease_until = ?4,
     started_at = NULL,
-    cancel_requested = 0
+    cancel_requested = 0,
+    first_sent_at = ?5
 WHERE number = ?1

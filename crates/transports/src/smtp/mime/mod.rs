@@ -24,12 +24,7 @@ pub struct Written {
 ///
 /// Message-ID, date and boundaries come from the message, so that all tries are the same mail. Who gets it without
 /// the others' knowing is in the envelope alone.
-pub fn write(
-    email: &Email,
-    sender: &Mailbox,
-    id: &MessageId,
-    created_at: Timestamp,
-) -> Result<Written, String> {
+pub fn write(email: &Email, sender: &Mailbox, id: &MessageId, sent_at: Timestamp) -> Result<Written, String> {
     if let Some(found) = email.problems().first() {
         return Err(format!("{} {}", found.field, found.problem));
     }
@@ -41,7 +36,7 @@ pub fn write(
     let bcc = addresses("bcc", &email.bcc)?;
 
     let mut head = String::new();
-    header::plain(&mut head, "Date", &[&date(created_at)]);
+    header::plain(&mut head, "Date", &[&date(sent_at)]);
     header::mailboxes(&mut head, "From", [(sender.name.as_deref(), from.as_str())]);
     header::mailboxes(&mut head, "Reply-To", named(&email.reply_to, &reply_to));
     header::mailboxes(&mut head, "To", named(&email.to, &to));

@@ -1,0 +1,2 @@
+-- When each message was first sent, where that is kept: the Date of a mail.
+ALTER TABLE redeliver.redeliver_messages ADD COLUMN first_sent_at bigint;
