@@ -115,7 +115,7 @@ fn plan(sql: &str) -> String {
 fn types_of(sql: &str, count: usize) -> Vec<&'static str> {
     const MESSAGE: &str = "uuid text text int2 int2 int8 int8 int8 int8 int4 int4 text int8 int8 int8 int8 bool int8 \
                            int8 int8 int8 text int2 int8 text text int8 int8 int8 int4 int4 int4 int4 int4 int8 text \
-                           text bool";
+                           text bool int8";
     let message = || MESSAGE.split_whitespace();
     if sql.contains("given (id, prospect, place)") {
         return vec!["text", "int8", "text[]", "text[]"];
