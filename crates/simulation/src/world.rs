@@ -184,6 +184,8 @@ impl World {
         self.sources.inserted(row);
         if row.revives {
             self.gone.remove(&row.message.id);
+            // Nobody knows any more when it was first sent.
+            self.tales.entry(row.message.id.clone()).or_default().first_sent_at = None;
             self.mirror.insert(row.message.id.clone(), row.message.clone());
         } else {
             self.spawned(&row.message);
