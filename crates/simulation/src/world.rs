@@ -82,8 +82,6 @@ pub struct Tale {
     pub claimed_at: Timestamp,
     /// Carryings begun.
     pub carryings: u32,
-    /// The time of the first send, as every one of them must have it.
-    pub first_sent_at: Option<Timestamp>,
     /// The claims under which they were.
     pub carried_claims: HashSet<u64>,
     /// The attempt ids under which they were, and how often.
@@ -184,8 +182,6 @@ impl World {
         self.sources.inserted(row);
         if row.revives {
             self.gone.remove(&row.message.id);
-            // Nobody knows any more when it was first sent.
-            self.tales.entry(row.message.id.clone()).or_default().first_sent_at = None;
             self.mirror.insert(row.message.id.clone(), row.message.clone());
         } else {
             self.spawned(&row.message);
@@ -458,7 +454,6 @@ impl World {
         let attempt = AttemptId::of(message);
         let tale = self.tales.entry(id.clone()).or_default();
         tale.carryings += 1;
-        let first_sent_at = *tale.first_sent_at.get_or_insert(message.first_sent_at.unwrap_or(now));
         let twice = !tale.carried_claims.insert(lease.claim);
         let same_attempt = tale.carried_attempts.entry(attempt.clone()).or_insert(0);
         *same_attempt += 1;
@@ -470,10 +465,6 @@ impl World {
             })
         });
         let again = again.copied();
-        if message.first_sent_at != Some(first_sent_at) {
-            let said = message.first_sent_at;
-            self.violate(|| format!("sent {id} as first sent at {said:?}, and before at {first_sent_at}"));
-        }
         if twice {
             self.violate(|| format!("carried {id} twice under claim {}", lease.claim));
         }
@@ -510,9 +501,6 @@ impl World {
     pub fn nothing_sent(&mut self, attempt: &AttemptId) {
         let tale = self.tales.entry(attempt.message.clone()).or_default();
         tale.carryings -= 1;
-        if tale.carryings == 0 {
-            tale.first_sent_at = None;
-        }
         if let Some(count) = tale.carried_attempts.get_mut(attempt) {
             *count -= 1;
         }
