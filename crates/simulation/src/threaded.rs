@@ -200,7 +200,7 @@ impl Stage {
             instance: InstanceId(caller + 1),
             now: Timestamp::from_ms(2_000),
             lease: Duration::from_secs(60),
-            keeps_first_send: true,
+            keeps_first_send: false,
         };
         let Ok(claims) = self.store.claim(request).await else { return };
         let outcome = Outcome::Delivered { receipt: None };
