@@ -28,9 +28,9 @@ pub use send::{AboutArgs, MailArgs, SendArgs};
 pub use sink::SinkArgs;
 pub use suppressions::SuppressionsCommand;
 
-/// Takes over every outbound message that must not be lost.
+/// Stores, sends and retries outbound messages that must not be lost.
 ///
-/// Exit codes: 0 done, 1 could not be done, 2 wrong command line or config.
+/// Exit codes: 0 success, 1 failure, 2 wrong command line or config.
 #[derive(Debug, Parser)]
 #[command(name = "redeliver", version, disable_help_subcommand = true)]
 pub struct Args {
@@ -42,93 +42,93 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Carry messages out until told to stop
+    /// Run the server: send due messages until stopped
     Serve(ServeArgs),
-    /// Have a message accepted: a mail by flags, a kept mail, or JSON
+    /// Submit a message from flags, an .eml file or JSON
     Send(Box<SendArgs>),
     /// List the newest messages
     List(ListArgs),
     /// Show a message and what happened to it
     Show(ShowArgs),
-    /// Explain why a message is where it is, and when it can go out
+    /// Explain the state of a message, and when it is sent next
     Explain(ExplainArgs),
-    /// Start messages over, with a fresh budget of tries, due now
+    /// Send messages again now, with a new budget of attempts
     Retry(ActArgs),
-    /// Stop messages before they go out
+    /// Cancel messages that have not been sent
     Cancel(ActArgs),
-    /// Put dead messages away, out of counts and lists
+    /// Mark dead messages as handled: they leave counts and lists
     Dismiss(ActArgs),
-    /// Bring dismissed messages back
+    /// Undo dismiss
     Restore(ActArgs),
-    /// Correct what made a message hopeless, and send it again; what it said before is kept
+    /// Correct a message and send it again; the history keeps the original
     Edit(EditArgs),
-    /// Say what became of a message that was handed off, as its worker would
+    /// Report the result of a handed-off message, as its worker would
     Report(ReportArgs),
-    /// Follow the newest 500 messages as they come and change, until Ctrl-C
+    /// Follow the newest 500 messages as they change, until Ctrl-C
     Tail(TailArgs),
-    /// Have the messages of a file accepted; run it again after it was cut short: a key is accepted once
+    /// Submit the messages of a file; safe to repeat: each key is accepted once
     Import(ImportArgs),
-    /// Write out messages and all that they carry, as import takes them; without --status, those that are delivered,
-    /// cancelled or dead are left out, and so are recipients who have their mail
+    /// Export messages with their content, in the format of import; by default only unfinished ones,
+    /// without recipients who already have the mail
     Export(ExportArgs),
     /// List, pause and resume routes
     #[command(subcommand)]
     Routes(RoutesCommand),
-    /// List destinations where nothing gets through, stop them, and let them go again
+    /// List blocked destinations, pause and resume destinations
     #[command(subcommand)]
     Destinations(DestinationsCommand),
-    /// Make campaigns, enrol prospects, launch and stop them
+    /// Create, launch and stop campaigns; enrol prospects
     #[command(subcommand)]
     Campaign(CampaignCommand),
-    /// Whom a workspace writes to no more: list, add, remove, import
+    /// List, add, remove and import suppressed addresses
     #[command(subcommand)]
     Suppressions(SuppressionsCommand),
-    /// List whoever is stopped of those that mails come from, stop them, and let them go again
+    /// List, pause and resume senders
     #[command(subcommand)]
     Senders(SendersCommand),
-    /// Count the messages of each route, or show what was done in the last minutes
+    /// Count messages by route, or show the activity of the last minutes
     Stats(CountArgs),
-    /// List the instances that live, and what each is doing
+    /// List live instances and their activity
     Instances(InstancesArgs),
-    /// Group dead messages by their error, the largest group first
+    /// Group dead messages by error, largest group first
     Dead(StatsArgs),
-    /// Do the same to all messages that match, and watch how far it has come
+    /// Retry, cancel or dismiss all matching messages
     #[command(subcommand)]
     Bulk(BulkCommand),
-    /// List what people did, the newest first
+    /// List the actions of operators, newest first
     Audit(AuditArgs),
     /// Watch ten messages fail, be retried and end, in half a minute
     Demo(DemoArgs),
-    /// Check a config and sum it up
+    /// Check a config and summarise it
     Check(CheckArgs),
     /// Show when messages are retried
     #[command(subcommand)]
     Policy(PolicyCommand),
-    /// Make, list and revoke the keys of the API
+    /// Create, list and revoke API keys
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Make the queues of a broker
+    /// Create the queues of a broker
     #[command(subcommand)]
     Queues(QueuesCommand),
-    /// Make or check an application's own table, whose rows a route carries
+    /// Create or check an application's table whose rows a route sends
     #[command(subcommand)]
     Table(TableCommand),
-    /// Make the tables of a store, or bring them up to date; `serve` does so by itself
+    /// Create or upgrade the tables of a store; `serve` does this itself
     Migrate(MigrateArgs),
-    /// Look whether a store and what is in it are well
+    /// Examine a store and report problems; changes nothing
     Doctor(DoctorArgs),
-    /// Measure how fast this machine and a store are
+    /// Measure the speed of this machine and a store
     Bench(BenchArgs),
-    /// Receive mails on this machine, send none, and fail as told
+    /// Run a mail server for tests, which fails when told to
     Sink(SinkArgs),
-    /// Print what a shell needs to complete this command line
+    /// Print the completion script of a shell
     Completions {
-        /// Which shell
+        /// Shell
         shell: Shell,
     },
-    /// Print the manual page, or write one for each command
+    /// Print the manual page, or write one per command
     Man {
-        /// The directory to write them to
+        /// Directory to write the pages to
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
@@ -139,10 +139,10 @@ pub enum Command {
 /// Which config a command works with.
 #[derive(Debug, Clone, Default, ArgGroup)]
 pub struct ConfigArgs {
-    /// The config file; without one and without a profile, redeliver.toml if it is there
+    /// Config file; default: redeliver.toml if it exists and no profile is given
     #[arg(long, value_name = "FILE", env = "REDELIVER_CONFIG")]
     pub config: Option<PathBuf>,
-    /// A config that comes with the binary; keys of the config file win over it
+    /// Built-in config; keys of the config file override it
     #[arg(long, value_name = "NAME", env = "REDELIVER_PROFILE",
           value_parser = PossibleValuesParser::new(profiles::ALL.iter().map(|profile| profile.name)))]
     pub profile: Option<String>,
@@ -154,10 +154,10 @@ pub struct ServeArgs {
     /// Which config.
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// What to do: carry what is due (scheduler), or send the mails that were handed off (sender)
+    /// Part of the work: send what is due (scheduler), or send handed-off e-mails (sender)
     #[arg(long, value_enum, default_value_t = Role::Scheduler)]
     pub role: Role,
-    /// A file that says what time it is, for trying out what takes hours: the time stands still until it says a later one
+    /// File that holds the current time, to try out long waits: time stands still until the file changes
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub clock: Option<PathBuf>,
 }
@@ -165,16 +165,16 @@ pub struct ServeArgs {
 /// Which half of the work `redeliver serve` does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Role {
-    /// Carries what is due on every route, and takes what comes in.
+    /// Sends what is due on every route, and runs the intakes.
     Scheduler,
-    /// Sends the mails of applications' tables that were handed off to it.
+    /// Sends the e-mails of applications' tables that were handed off.
     Sender,
 }
 
 /// `redeliver demo`
 #[derive(Debug, ArgGroup)]
 pub struct DemoArgs {
-    /// A new SQLite file to keep the messages in; without it, a temporary one
+    /// New SQLite file for the messages; default: a temporary one
     #[arg(long, value_name = "sqlite:FILE", value_parser = StoreUrl::parse)]
     pub store: Option<StoreUrl>,
 }
@@ -182,21 +182,21 @@ pub struct DemoArgs {
 /// `redeliver table`
 #[derive(Debug, Subcommand)]
 pub enum TableCommand {
-    /// Print the statements that make a table and its index, or run them
+    /// Print or run the statements that create a table and its index
     Init {
-        /// Which of the config's tables; all of them without one
+        /// Table of the config; default: all
         #[arg(value_name = "NAME")]
         name: Option<String>,
-        /// Run the statements; what is there already is left alone
+        /// Run the statements; existing tables and indexes stay as they are
         #[arg(long)]
         apply: bool,
         /// Which config.
         #[command(flatten)]
         config: ConfigArgs,
     },
-    /// Look whether a table has the columns and the index that it needs
+    /// Check whether a table has the required columns and index
     Check {
-        /// Which of the config's tables; all of them without one
+        /// Table of the config; default: all
         #[arg(value_name = "NAME")]
         name: Option<String>,
         /// Which config.
@@ -227,26 +227,26 @@ pub struct DoctorArgs {
 /// `redeliver bench`
 #[derive(Debug, ArgGroup)]
 pub struct BenchArgs {
-    /// The store to measure: a new SQLite file or a database without a store, which is gone afterwards, or memory:
+    /// Store to measure: a new SQLite file or a database without a store (removed afterwards), or memory:
     #[arg(long, value_name = "URL", value_parser = StoreUrl::parse)]
     pub store: StoreUrl,
-    /// Messages in a job
+    /// Messages per job
     #[arg(long, value_name = "COUNT", default_value_t = 200_000)]
     pub messages: usize,
-    /// Messages that are due much later, behind the backlog job; messages in the lists; prospects of the campaign
+    /// Future messages of the backlog job; messages of the lists; prospects of the campaign
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     pub backlog: usize,
-    /// Only these jobs
+    /// Run only these jobs
     #[arg(long, value_name = "JOB", value_delimiter = ',',
           value_parser = PossibleValuesParser::new(BENCH_JOBS))]
     pub only: Vec<String>,
-    /// Minutes that the retention job runs
+    /// Minutes of the retention job
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub minutes: u64,
-    /// Have accept_http's messages sent by the program wrk, a client that takes little of the machine
+    /// Use the program wrk as the client of accept_http, which needs less of the machine
     #[arg(long)]
     pub wrk: bool,
-    /// Print a line of JSON for each job
+    /// Print one line of JSON per job
     #[arg(long)]
     pub json: bool,
 }
@@ -292,7 +292,7 @@ pub enum PolicyCommand {
     },
     /// Show the timetable of a policy
     Show {
-        /// The policy's name
+        /// Name of the policy
         name: String,
         /// Which config.
         #[command(flatten)]
@@ -394,7 +394,7 @@ mod tests {
 /// `redeliver queues`
 #[derive(Debug, Subcommand)]
 pub enum QueuesCommand {
-    /// Make the queues that are ours and missing: quorum queues, whose own dead letters are kept. Others are left alone
+    /// Create our missing queues as quorum queues that keep their dead letters; other queues stay as they are
     Init {
         /// Which config.
         #[command(flatten)]

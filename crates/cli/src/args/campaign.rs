@@ -9,9 +9,9 @@ use super::{OutputArgs, ReachArgs};
 /// `redeliver campaign`
 #[derive(Debug, Subcommand)]
 pub enum CampaignCommand {
-    /// Make a campaign from a file of JSON, as the API takes it; prints its id
+    /// Create a campaign from a JSON file in the API's format; prints its id
     Create {
-        /// The file; - for standard input
+        /// File; - for standard input
         file: PathBuf,
         /// Print JSON
         #[arg(long)]
@@ -22,7 +22,7 @@ pub enum CampaignCommand {
     },
     /// List the campaigns of a workspace
     List {
-        /// Which workspace; without it, the key's own, or default
+        /// Workspace; default: that of the key, or "default"
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
         /// Who reads it.
@@ -32,48 +32,48 @@ pub enum CampaignCommand {
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Show a campaign, or one prospect of it
+    /// Show a campaign or one of its prospects
     Show(ProspectArgs),
-    /// Enrol the prospects of a file, CSV or a line of JSON each; run it again after it was cut short: an id is enrolled once
+    /// Enrol the prospects of a file (CSV or lines of JSON); safe to repeat: each id is enrolled once
     Import {
-        /// The campaign's id
+        /// Campaign id
         id: String,
-        /// The file; CSV if its name ends in .csv, and lines of JSON otherwise
+        /// File; CSV if its name ends in .csv, otherwise lines of JSON
         file: PathBuf,
         /// Where it is.
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Say when a campaign would be done, without writing anything
+    /// Forecast when a campaign would be done; changes nothing
     Forecast(CampaignArgs),
-    /// Show a campaign's calendar: what was planned for each day, what went out, and what the day takes
+    /// Show a campaign's calendar: planned, sent and capacity of each day
     Days(CampaignArgs),
-    /// Launch a campaign: its mails are scheduled. Run it again after it was cut short: nothing is scheduled twice
+    /// Launch a campaign and schedule its e-mails; safe to repeat: nothing is scheduled twice
     Launch(CampaignArgs),
-    /// Stop a campaign, or one prospect of it, until they are resumed
+    /// Pause a campaign or one of its prospects
     Pause(ProspectArgs),
-    /// Let a campaign, or one prospect of it, go on
+    /// Resume a campaign or one of its prospects
     Resume(ProspectArgs),
-    /// End a campaign: nothing more of it goes out, ever
+    /// Cancel a campaign: no more of its e-mails are sent
     Cancel(CampaignArgs),
-    /// Stop one prospect for good: nothing more goes out to them
+    /// Stop a prospect: no more e-mails of the campaign are sent to them
     Stop {
-        /// The campaign's id
+        /// Campaign id
         id: String,
-        /// The prospect's id
+        /// Prospect id
         prospect: String,
-        /// Why: replied, unsubscribed, bounced or another word
+        /// Reason: replied, unsubscribed, bounced or another word
         #[arg(long, value_name = "WORD")]
         reason: String,
         /// Where it is.
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// List a campaign's mails and their times
+    /// List a campaign's e-mails and their times
     Schedule {
-        /// The campaign's id
+        /// Campaign id
         id: String,
-        /// At most so many
+        /// Maximum number of entries
         #[arg(long, value_name = "COUNT", default_value_t = 50)]
         limit: u64,
         /// Who reads it.
@@ -83,12 +83,12 @@ pub enum CampaignCommand {
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Show how many mails a workspace, its campaigns and its senders have sent on a day
+    /// Show how many e-mails a workspace, its campaigns and its senders sent on a day
     Quotas {
-        /// Which local day, such as 2026-12-01; today without it
+        /// Local day, such as 2026-12-01; default: today
         #[arg(long, value_name = "DATE")]
         date: Option<String>,
-        /// Which workspace; without it, the key's own, or default
+        /// Workspace; default: that of the key, or "default"
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
         /// Print JSON
@@ -98,11 +98,11 @@ pub enum CampaignCommand {
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Show a workspace's settings, or give it new ones
+    /// Show or replace a workspace's settings
     Settings {
-        /// A file of JSON with the new ones; - for standard input
+        /// JSON file with the new settings; - for standard input
         file: Option<PathBuf>,
-        /// Which workspace
+        /// Workspace
         #[arg(long, value_name = "NAME", default_value = "default")]
         workspace: String,
         /// Where it is.
@@ -114,7 +114,7 @@ pub enum CampaignCommand {
 /// One campaign.
 #[derive(Debug, ArgGroup)]
 pub struct CampaignArgs {
-    /// The campaign's id
+    /// Campaign id
     pub id: String,
     /// Who reads it.
     #[command(flatten)]
@@ -127,9 +127,9 @@ pub struct CampaignArgs {
 /// One campaign, or one of its prospects.
 #[derive(Debug, ArgGroup)]
 pub struct ProspectArgs {
-    /// The campaign's id
+    /// Campaign id
     pub id: String,
-    /// The prospect's id; without it, the campaign itself is meant
+    /// Prospect id; without it, the command applies to the campaign
     pub prospect: Option<String>,
     /// Who reads it.
     #[command(flatten)]

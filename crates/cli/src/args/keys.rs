@@ -8,15 +8,15 @@ use super::ReachArgs;
 /// `redeliver keys`
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
-    /// Make a key and print it: it is shown this once
+    /// Create a key and print it; it is shown only once
     Create {
-        /// What people call it
+        /// Name of the key
         #[arg(long)]
         name: String,
-        /// What it may do, each also what those before it may
+        /// Role; each includes the rights of those before it
         #[arg(long, value_parser = PossibleValuesParser::new(["viewer", "sender", "operator", "admin"]))]
         role: String,
-        /// The only workspace that it reaches; without it, all of them
+        /// Workspace that the key is limited to; default: all
         #[arg(long)]
         workspace: Option<String>,
         /// Where the keys are.
@@ -26,7 +26,7 @@ pub enum KeysCommand {
         #[arg(long)]
         json: bool,
     },
-    /// List the keys, without their secrets
+    /// List keys, without their secrets
     List {
         /// Where the keys are.
         #[command(flatten)]
@@ -35,9 +35,9 @@ pub enum KeysCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Make a key worthless from now on
+    /// Revoke a key; requests using it fail immediately
     Revoke {
-        /// The key's id, as `redeliver keys list` shows it
+        /// Id of the key, from `redeliver keys list`
         id: String,
         /// Where the keys are.
         #[command(flatten)]

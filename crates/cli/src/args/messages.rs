@@ -15,14 +15,14 @@ pub struct ListArgs {
     /// Which messages.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// At most so many, the newest
+    /// Maximum number of entries, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 50, conflicts_with = "all",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: u64,
-    /// All of them, however many there are
+    /// List all entries
     #[arg(long)]
     pub all: bool,
-    /// Leave out whom a mail is for and what it is about, which takes a look at each message
+    /// Omit recipient and subject (faster)
     #[arg(long, conflicts_with = "json")]
     pub brief: bool,
     /// Who reads it.
@@ -36,9 +36,9 @@ pub struct ListArgs {
 /// `redeliver show`
 #[derive(Debug, ArgGroup)]
 pub struct ShowArgs {
-    /// The message's id, or as much of its beginning as tells it from the others
+    /// Message id, or a unique prefix of it
     pub id: String,
-    /// Show all that it carries
+    /// Show the whole content
     #[arg(long)]
     pub content: bool,
     /// Who reads it.
@@ -52,7 +52,7 @@ pub struct ShowArgs {
 /// `redeliver explain`
 #[derive(Debug, ArgGroup)]
 pub struct ExplainArgs {
-    /// The message's id, or as much of its beginning as tells it from the others
+    /// Message id, or a unique prefix of it
     pub id: String,
     /// Who reads it.
     #[command(flatten)]
@@ -65,11 +65,10 @@ pub struct ExplainArgs {
 /// `redeliver retry`, `cancel`, `dismiss` and `restore`
 #[derive(Debug, ArgGroup)]
 pub struct ActArgs {
-    /// The messages' ids, or as much of their beginnings as tells them from the others; - reads them from standard
-    /// input, a line each
+    /// Message ids or unique prefixes; - reads them from standard input, one per line
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
-    /// Print a line of JSON for each message
+    /// Print one line of JSON per message
     #[arg(long)]
     pub json: bool,
     /// Where they are.
@@ -83,48 +82,48 @@ pub struct ActArgs {
     "to", "cc", "bcc", "from", "reply_to", "subject", "text", "html", "payload", "route", "target", "attribute", "from_json",
 ]))]
 pub struct EditArgs {
-    /// The message's id, or as much of its beginning as tells it from the others
+    /// Message id, or a unique prefix of it
     pub id: String,
-    /// To whom, in place of those it is for now; can be given several times
+    /// New recipients (To); repeatable
     #[arg(long, value_name = "ADDRESS")]
     pub to: Vec<String>,
-    /// Who else is to read it, in place of those who are now
+    /// New Cc recipients; repeatable
     #[arg(long, value_name = "ADDRESS")]
     pub cc: Vec<String>,
-    /// Who else gets it without the others' knowing, in place of those who do now
+    /// New Bcc recipients; repeatable
     #[arg(long, value_name = "ADDRESS")]
     pub bcc: Vec<String>,
-    /// Who writes; empty for the route's own sender
+    /// Sender (From); empty for the route's sender
     #[arg(long, value_name = "ADDRESS")]
     pub from: Option<String>,
-    /// Who is answered; empty for nobody else
+    /// Reply-To; empty for none
     #[arg(long, value_name = "ADDRESS")]
     pub reply_to: Option<String>,
-    /// What it is about
+    /// Subject
     #[arg(long, value_name = "TEXT")]
     pub subject: Option<String>,
-    /// Its words; - for standard input
+    /// Text body; - for standard input
     #[arg(long, value_name = "TEXT")]
     pub text: Option<String>,
-    /// Its words as HTML; - for standard input
+    /// HTML body; - for standard input
     #[arg(long, value_name = "HTML")]
     pub html: Option<String>,
-    /// The JSON that it carries instead; - for standard input
+    /// New JSON content; - for standard input
     #[arg(long, value_name = "JSON")]
     pub payload: Option<String>,
-    /// The way it is to travel
+    /// Route
     #[arg(long, value_name = "NAME")]
     pub route: Option<String>,
-    /// The queue, topic, stream or URL, where the route leaves it open; empty for none
+    /// Queue, topic or stream, if the route leaves it open; empty for none
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
-    /// For gates, targets and filters; an empty value takes it away; can be given several times
+    /// Attribute NAME=VALUE for gates, targets and filters; empty value removes it; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = super::send::read_attribute)]
     pub attribute: Vec<(String, String)>,
-    /// What is to be otherwise as the API takes it, from this file; - for standard input
+    /// File with the changes in the API's format; - for standard input
     #[arg(long, value_name = "FILE")]
     pub from_json: Option<PathBuf>,
-    /// Only show what would be different
+    /// Show the changes without applying them
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON
@@ -138,21 +137,21 @@ pub struct EditArgs {
 /// `redeliver report`
 #[derive(Debug, ArgGroup)]
 pub struct ReportArgs {
-    /// The message's id, or as much of its beginning as tells it from the others
+    /// Message id, or a unique prefix of it
     pub id: String,
-    /// What became of it
+    /// Result
     #[arg(value_parser = PossibleValuesParser::new(["delivered", "failed", "refused"]))]
     pub outcome: String,
-    /// Which try it is about; without it, whichever is handed off
+    /// Attempt that the report is about; default: the one handed off
     #[arg(long, value_name = "ATTEMPT")]
     pub attempt_id: Option<String>,
-    /// What went wrong
+    /// Error message
     #[arg(long, value_name = "TEXT")]
     pub error: Option<String>,
-    /// Its code
+    /// Error code
     #[arg(long, value_name = "CODE")]
     pub error_code: Option<String>,
-    /// How long to wait with the next try, at least
+    /// Minimum wait before the next attempt
     #[arg(long, value_name = "SPAN")]
     pub retry_after: Option<String>,
     /// Print JSON
@@ -169,10 +168,10 @@ pub struct TailArgs {
     /// Which messages.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// How many to begin with
+    /// Number of messages to start with
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10)]
     pub lines: usize,
-    /// How often to look
+    /// Refresh interval
     #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = read_span)]
     pub every: Duration,
     /// Who reads it.
@@ -186,9 +185,9 @@ pub struct TailArgs {
 /// `redeliver import`
 #[derive(Debug, ArgGroup)]
 pub struct ImportArgs {
-    /// Messages as the API takes them, a line of JSON each; - for standard input
+    /// File with one message per line, as JSON in the API's format; - for standard input
     pub file: PathBuf,
-    /// Print a line of JSON for each line of the file
+    /// Print one line of JSON per line of the file
     #[arg(long)]
     pub json: bool,
     /// Where to.
@@ -202,7 +201,7 @@ pub struct ExportArgs {
     /// Which messages.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// A new file to write to; without it, standard output
+    /// New file to write to; default: standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Where they are.
@@ -213,7 +212,7 @@ pub struct ExportArgs {
 /// `redeliver routes`
 #[derive(Debug, Subcommand)]
 pub enum RoutesCommand {
-    /// List the routes, and which of them are paused
+    /// List routes and whether they are paused
     List {
         /// Who reads it.
         #[command(flatten)]
@@ -222,16 +221,16 @@ pub enum RoutesCommand {
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Stop everything of a route until it is resumed
+    /// Pause a route
     Pause(StopArgs),
-    /// Let everything of a route go again
+    /// Resume a route
     Resume(StopArgs),
 }
 
 /// `pause` and `resume` of `redeliver routes`, `destinations` and `senders`
 #[derive(Debug, ArgGroup)]
 pub struct StopArgs {
-    /// The name, as `list` says it; a sender's is its address
+    /// Name, as `list` shows it; for a sender, its address
     pub name: String,
     /// Print JSON
     #[arg(long)]
@@ -244,7 +243,7 @@ pub struct StopArgs {
 /// `redeliver stats`
 #[derive(Debug, ArgGroup)]
 pub struct CountArgs {
-    /// What the server has done in each of the last minutes instead, and how late
+    /// Show the activity and lateness of the last minutes instead
     #[arg(long)]
     pub minutes: bool,
     /// Who reads it.
@@ -258,7 +257,7 @@ pub struct CountArgs {
 /// `redeliver destinations`
 #[derive(Debug, Subcommand)]
 pub enum DestinationsCommand {
-    /// List the destinations that are paused, held, throttled or whose breaker is open
+    /// List destinations that are paused, held, throttled or behind an open breaker
     List {
         /// Who reads it.
         #[command(flatten)]
@@ -267,16 +266,16 @@ pub enum DestinationsCommand {
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Stop everything to a destination until it is resumed
+    /// Pause a destination
     Pause(StopArgs),
-    /// Let everything to a destination go again, also after a login that was refused
+    /// Resume a destination, also after a refused login
     Resume(StopArgs),
 }
 
 /// `redeliver senders`
 #[derive(Debug, Subcommand)]
 pub enum SendersCommand {
-    /// List the senders that are paused, or held after a login that was refused
+    /// List senders that are paused, or held after a refused login
     List {
         /// Who reads it.
         #[command(flatten)]
@@ -285,9 +284,9 @@ pub enum SendersCommand {
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Stop everything of a sender until it is resumed
+    /// Pause a sender
     Pause(StopArgs),
-    /// Let everything of a sender go again, also after a login that was refused
+    /// Resume a sender, also after a refused login
     Resume(StopArgs),
 }
 
@@ -316,21 +315,21 @@ pub struct InstancesArgs {
 /// `redeliver bulk`
 #[derive(Debug, Subcommand)]
 pub enum BulkCommand {
-    /// Start all that match over, with a fresh budget of tries
+    /// Retry all matching messages, with a new budget of attempts
     Retry(BulkArgs),
-    /// Stop all that match before they go out
+    /// Cancel all matching messages that have not been sent
     Cancel(BulkArgs),
-    /// Put all dead ones that match away
+    /// Dismiss all matching dead messages
     Dismiss(BulkArgs),
     /// List the newest bulk operations
     List(StatsArgs),
-    /// Show how far one has come
+    /// Show the progress of a bulk operation
     Show(BulkOneArgs),
-    /// Have one wait
+    /// Pause a bulk operation
     Pause(BulkOneArgs),
-    /// Let one go on
+    /// Resume a bulk operation
     Resume(BulkOneArgs),
-    /// End one; what is done stays done
+    /// Stop a bulk operation; finished changes stay
     Stop(BulkOneArgs),
 }
 
@@ -340,13 +339,13 @@ pub struct BulkArgs {
     /// Which messages.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// Only say what it would mean
+    /// Show the effect without applying it
     #[arg(long)]
     pub dry_run: bool,
-    /// Messages in a second, at most
+    /// Maximum messages per second
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rate: u32,
-    /// 1, 10 and 100 before all the others, and stop if they fail again
+    /// Send 1, 10 and 100 messages first, and stop if they fail
     #[arg(long)]
     pub canary: bool,
     /// Print JSON
@@ -360,7 +359,7 @@ pub struct BulkArgs {
 /// `redeliver bulk show`, `pause`, `resume` and `stop`
 #[derive(Debug, ArgGroup)]
 pub struct BulkOneArgs {
-    /// The operation's id
+    /// Id of the bulk operation
     pub id: String,
     /// Print JSON
     #[arg(long)]
@@ -373,20 +372,20 @@ pub struct BulkOneArgs {
 /// `redeliver audit`
 #[derive(Debug, ArgGroup)]
 pub struct AuditArgs {
-    /// What this key did
+    /// Actions of this key
     #[arg(long, value_name = "NAME")]
     pub actor: Option<String>,
-    /// What was done, such as retry
+    /// Action, such as retry
     #[arg(long, value_name = "WORD")]
     pub action: Option<String>,
-    /// What was done to this: a message's id, route:NAME, bulk:ID
+    /// Subject of the action: a message id, route:NAME or bulk:ID
     #[arg(long, value_name = "WHAT")]
     pub subject: Option<String>,
-    /// At most so many, the newest
+    /// Maximum number of entries, newest first
     #[arg(long, value_name = "COUNT", default_value_t = 50, conflicts_with = "all",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: u64,
-    /// All of them, however many there are
+    /// List all entries
     #[arg(long)]
     pub all: bool,
     /// Who reads it.

@@ -14,14 +14,13 @@ use crate::config::StoreUrl;
 #[derive(Debug, Clone, Default, ArgGroup)]
 #[command(next_help_heading = "Where the messages are")]
 pub struct ReachArgs {
-    /// The server, such as http://127.0.0.1:8086; without it, REDELIVER_URL
+    /// Server, such as http://127.0.0.1:8086; default: REDELIVER_URL
     #[arg(long, value_name = "URL", conflicts_with = "store")]
     pub url: Option<String>,
-    /// A file with the key for the server; without it, the key in REDELIVER_KEY
+    /// File with the API key; default: the key in REDELIVER_KEY
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     pub key_file: Option<PathBuf>,
-    /// A file that no server holds (sqlite:FILE), or a database (postgres://…); without it and without a URL, the store
-    /// of the config
+    /// Store to open without a server: sqlite:FILE or postgres://…; default: the store of the config
     #[arg(long, value_name = "STORE", value_parser = StoreUrl::parse)]
     pub store: Option<StoreUrl>,
     /// Which config.
@@ -35,7 +34,7 @@ pub struct OutputArgs {
     /// Print JSON, one object a line
     #[arg(long)]
     pub json: bool,
-    /// Show times as they are, in UTC, rather than how far away they are
+    /// Show times in UTC instead of relative to now
     #[arg(long, conflicts_with = "json")]
     pub utc: bool,
 }
@@ -43,37 +42,37 @@ pub struct OutputArgs {
 /// Which messages.
 #[derive(Debug, Clone, Default, ArgGroup)]
 pub struct FilterArgs {
-    /// Only those that stand there
+    /// Filter by status
     #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(Status::ALL.map(Status::name)))]
     pub status: Option<String>,
-    /// Only those of this route
+    /// Filter by route
     #[arg(long, value_name = "NAME")]
     pub route: Option<String>,
-    /// Only those of this workspace
+    /// Filter by workspace
     #[arg(long, value_name = "NAME")]
     pub workspace: Option<String>,
-    /// Only those of this priority
+    /// Filter by priority
     #[arg(long, value_name = "PRIORITY", value_parser = PossibleValuesParser::new(Lane::ALL.map(Lane::name)))]
     pub priority: Option<String>,
-    /// Only the one that its sender calls so
+    /// Filter by key
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
-    /// Only mails for an address that has this in it, or other messages with it in an attribute; looked for one by one
+    /// Filter by text in a recipient address or an attribute (slow: scans messages)
     #[arg(long, value_name = "TEXT")]
     pub recipient: Option<String>,
-    /// Only those whose last error has this in it; looked for one by one
+    /// Filter by text in the last error (slow: scans messages)
     #[arg(long, value_name = "TEXT")]
     pub error: Option<String>,
-    /// Only those whose last error has this fingerprint, as `redeliver dead` prints it; looked for one by one
+    /// Filter by error fingerprint, as `redeliver dead` prints it (slow: scans messages)
     #[arg(long, value_name = "FINGERPRINT")]
     pub fingerprint: Option<String>,
-    /// Only those accepted then or later: a time, or how long ago, such as 24h
+    /// Accepted at or after: a time, or an age such as 24h
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// Only those accepted before: a time, or how long ago, such as 24h
+    /// Accepted before: a time, or an age such as 24h
     #[arg(long, value_name = "TIME")]
     pub before: Option<String>,
-    /// Dead ones that were put away, too
+    /// Include dismissed messages
     #[arg(long)]
     pub with_dismissed: bool,
 }

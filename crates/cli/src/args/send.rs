@@ -18,19 +18,19 @@ pub struct SendArgs {
     /// The mail.
     #[command(flatten)]
     pub mail: MailArgs,
-    /// Send this JSON instead of a mail; - for standard input
+    /// JSON content, instead of an e-mail; - for standard input
     #[arg(long, value_name = "JSON", conflicts_with = "mail")]
     pub payload: Option<String>,
-    /// Send a message as the API takes it, from this file; - for standard input
+    /// File with a message in the API's format; - for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["mail", "about"])]
     pub from_json: Option<PathBuf>,
-    /// Send a mail as it is kept in .eml files, from this file; - for standard input
+    /// E-mail from an .eml file; - for standard input
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "mail")]
     pub eml: Option<PathBuf>,
     /// How it travels.
     #[command(flatten)]
     pub about: AboutArgs,
-    /// Have it tried at once, and wait so long for what comes of it
+    /// Send it at once, and wait this long for the result
     #[arg(long, value_name = "SPAN", value_parser = read_span)]
     pub wait: Option<Duration>,
     /// Print JSON
@@ -45,37 +45,37 @@ pub struct SendArgs {
 #[derive(Debug, Default, Args)]
 #[group(id = "mail", multiple = true)]
 pub struct MailArgs {
-    /// To whom, such as ada@example.org or 'Ada <ada@example.org>'; can be given several times
+    /// Recipient, such as ada@example.org or 'Ada <ada@example.org>'; repeatable
     #[arg(long, value_name = "ADDRESS")]
     pub to: Vec<String>,
-    /// Who else is to read it
+    /// Cc recipient; repeatable
     #[arg(long, value_name = "ADDRESS", requires = "to")]
     pub cc: Vec<String>,
-    /// Who else gets it without the others' knowing
+    /// Bcc recipient; repeatable
     #[arg(long, value_name = "ADDRESS", requires = "to")]
     pub bcc: Vec<String>,
-    /// Who writes; without it, the route's own sender
+    /// Sender (From); default: the route's sender
     #[arg(long, value_name = "ADDRESS", requires = "to")]
     pub from: Option<String>,
-    /// Who is answered
+    /// Reply-To address
     #[arg(long, value_name = "ADDRESS", requires = "to")]
     pub reply_to: Option<String>,
-    /// What it is about
+    /// Subject
     #[arg(long, value_name = "TEXT", requires = "to")]
     pub subject: Option<String>,
-    /// Its words; - for standard input
+    /// Text body; - for standard input
     #[arg(long, value_name = "TEXT", requires = "to")]
     pub text: Option<String>,
-    /// Its words as HTML; - for standard input
+    /// HTML body; - for standard input
     #[arg(long, value_name = "HTML", requires = "to")]
     pub html: Option<String>,
-    /// A file that comes with it; can be given several times
+    /// Attachment; repeatable
     #[arg(long, value_name = "FILE", requires = "to")]
     pub attach: Vec<PathBuf>,
-    /// An invitation, or a change of one
+    /// Calendar invitation (.ics file)
     #[arg(long, value_name = "FILE", requires = "to")]
     pub ics: Option<PathBuf>,
-    /// What the invitation wants of the reader; without it, REQUEST
+    /// Method of the invitation; default: REQUEST
     #[arg(long, value_name = "METHOD", requires = "ics", ignore_case = true,
           value_parser = PossibleValuesParser::new(ICS_METHODS))]
     pub method: Option<String>,
@@ -85,31 +85,31 @@ pub struct MailArgs {
 #[derive(Debug, Default, Args)]
 #[group(id = "about", multiple = true)]
 pub struct AboutArgs {
-    /// The route; without it, email
+    /// Route; default: email
     #[arg(long, value_name = "NAME")]
     pub route: Option<String>,
-    /// What you call it: the same key again is the same message
+    /// Your key for the message: the same key again is the same message
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
-    /// Its priority; without it, medium
+    /// Priority; default: medium
     #[arg(long, value_name = "PRIORITY", value_parser = PossibleValuesParser::new(Lane::ALL.map(Lane::name)))]
     pub priority: Option<String>,
-    /// Not before this time, such as 2026-12-01T09:00:00Z
+    /// Earliest time to send, such as 2026-12-01T09:00:00Z
     #[arg(long, value_name = "TIME")]
     pub due_at: Option<Timestamp>,
-    /// Not before this much time has passed, such as 5m
+    /// Delay before sending, such as 5m
     #[arg(long = "in", value_name = "SPAN", value_parser = read_span, conflicts_with = "due_at")]
     pub due_in: Option<Duration>,
-    /// Not after this time
+    /// Latest time to send
     #[arg(long, value_name = "TIME")]
     pub expires_at: Option<Timestamp>,
-    /// Whose it is
+    /// Workspace
     #[arg(long, value_name = "NAME")]
     pub workspace: Option<String>,
-    /// The queue, topic, stream or URL, where the route leaves it open
+    /// Queue, topic or stream, if the route leaves it open
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
-    /// For gates, targets and filters; can be given several times
+    /// Attribute NAME=VALUE for gates, targets and filters; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = read_attribute)]
     pub attribute: Vec<(String, String)>,
 }

@@ -22,28 +22,28 @@ pub struct SinkArgs {
 /// How a sink is run.
 #[derive(Debug, ArgGroup)]
 pub struct SinkRunArgs {
-    /// Where to listen, on loopback only; port 0 lets the system choose
+    /// Address to listen on, loopback only; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = SINK_AT)]
     pub listen: SocketAddr,
-    /// What to do to whom, such as 'defer 451 later x3 for bob@*'; can be given several times
+    /// Rule for recipients, such as 'defer 451 later x3 for bob@*'; repeatable
     #[arg(long, value_name = "RULES")]
     pub script: Vec<Script>,
-    /// Do nothing special to recipients such as defer@… and lose@…
+    /// Treat recipients such as defer@… and lose@… like all others
     #[arg(long)]
     pub no_magic: bool,
-    /// A directory to keep the mails in, and to find those of last time
+    /// Directory to keep the e-mails in, also between runs
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Encrypt, when the client asks for it or from the first byte
+    /// Use TLS, from the first byte or by STARTTLS
     #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(["starttls", "implicit"]))]
     pub tls: Option<String>,
-    /// A file to write the certificate to that clients have to trust
+    /// File to write the certificate to, for clients to trust
     #[arg(long, value_name = "FILE", requires = "tls")]
     pub ca: Option<PathBuf>,
-    /// Take mails only after this login
+    /// Require this login
     #[arg(long, value_name = "USER:PASSWORD", env = "REDELIVER_SINK_LOGIN", hide_env_values = true)]
     pub login: Option<String>,
-    /// Print a line of JSON for whatever happens
+    /// Print one line of JSON per event
     #[arg(long)]
     pub json: bool,
 }
@@ -51,9 +51,9 @@ pub struct SinkRunArgs {
 /// What to do with a sink that runs.
 #[derive(Debug, Subcommand)]
 pub enum SinkCommand {
-    /// List the mails that it has kept
+    /// List the e-mails of a running sink
     List {
-        /// Only the last so many
+        /// Number of newest e-mails to list
         count: Option<usize>,
         /// Which sink.
         #[command(flatten)]
@@ -62,27 +62,27 @@ pub enum SinkCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show a mail, byte for byte
+    /// Print an e-mail, byte for byte
     Show {
-        /// The mail's number
+        /// Number of the e-mail
         number: u64,
         /// Which sink.
         #[command(flatten)]
         at: SinkAtArgs,
-        /// Print JSON: the envelope, and the mail as text
+        /// Print JSON: the envelope, and the e-mail as text
         #[arg(long)]
         json: bool,
     },
-    /// Give it other rules; without any, it accepts everything again
+    /// Replace the rules; without any, everything is accepted
     Tell {
-        /// Such as 'defer 451 later x3 for bob@*'
+        /// Rules, such as 'defer 451 later x3 for bob@*'
         #[arg(value_name = "RULES")]
         script: Vec<Script>,
         /// Which sink.
         #[command(flatten)]
         at: SinkAtArgs,
     },
-    /// Have it forget its mails
+    /// Delete all e-mails
     Clear {
         /// Which sink.
         #[command(flatten)]
@@ -93,7 +93,7 @@ pub enum SinkCommand {
 /// Which sink a command talks to.
 #[derive(Debug, ArgGroup)]
 pub struct SinkAtArgs {
-    /// Where it listens
+    /// Address of the sink
     #[arg(long, value_name = "ADDRESS", default_value = SINK_AT)]
     pub at: SocketAddr,
 }

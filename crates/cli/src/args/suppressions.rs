@@ -9,9 +9,9 @@ use super::ReachArgs;
 /// `redeliver suppressions`
 #[derive(Debug, Subcommand)]
 pub enum SuppressionsCommand {
-    /// List whom a workspace writes to no more; as lines of JSON, as import takes them
+    /// List suppressed addresses; with --json in the format of import
     List {
-        /// Which workspace; without it, the key's own, or default
+        /// Workspace; default: that of the key, or "default"
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
         /// Print JSON, one object a line
@@ -21,37 +21,37 @@ pub enum SuppressionsCommand {
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Put addresses on the list: nothing more goes out to them
+    /// Suppress addresses: nothing is sent to them
     Add {
-        /// The addresses
+        /// Addresses
         #[arg(required = true)]
         addresses: Vec<String>,
-        /// Why: unsubscribed, bounced or another word
+        /// Reason: unsubscribed, bounced or another word
         #[arg(long, value_name = "WORD", default_value = "unsubscribed")]
         reason: String,
-        /// Which workspace; without it, the key's own, or default
+        /// Workspace; default: that of the key, or "default"
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
         /// Where it is.
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Take an address off the list: what waited for that is released
+    /// Remove an address from the list; its waiting messages are released
     Remove {
-        /// The address
+        /// Address
         address: String,
-        /// Which workspace; without it, the key's own, or default
+        /// Workspace; default: that of the key, or "default"
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
         /// Where it is.
         #[command(flatten)]
         reach: ReachArgs,
     },
-    /// Put the addresses of a file on the list: an address a line, or lines of JSON as list --json prints them
+    /// Suppress the addresses of a file: one per line, or the output of list --json
     Import {
-        /// The file; - for standard input
+        /// File; - for standard input
         file: PathBuf,
-        /// Which workspace; without it, the key's own, or default
+        /// Workspace; default: that of the key, or "default"
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
         /// Where it is.
