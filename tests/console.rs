@@ -134,7 +134,7 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     assert!(desk.visit.text(".card.warning").contains('2'), "pending");
     assert!(desk.visit.text(".card.alarm").contains('2'), "failed");
     let lately = desk.visit.text("#lately + .charts");
-    assert!(lately.contains("2 tried again") && lately.contains("2 given up"), "{lately}");
+    assert!(lately.contains("2 retried") && lately.contains("2 dead"), "{lately}");
 
     // Whoever listens is told that something has changed, and the page finds out by itself.
     desk.visit.browser.ask(
@@ -189,7 +189,7 @@ fn an_operator_mends_in_a_browser_what_has_failed() {
     desk.visit.confirm(&format!("/admin/messages/{letter}/dismiss"));
     assert!(desk.visit.text("[role=status]").starts_with("Dismissed"));
     assert_eq!(desk.server.get("/api/admin/dashboard").json["failedEmailCount"], 0);
-    assert_eq!(desk.visit.text(".empty h2"), "Nothing has failed");
+    assert_eq!(desk.visit.text(".empty h2"), "No failed e-mails");
     desk.visit.look("nothing-failed");
     desk.visit.browser.tell("Emulation.setScriptExecutionDisabled", json!({ "value": false }));
     desk.visit.is_content();
@@ -344,7 +344,7 @@ fn many_messages_are_found_looked_at_and_done_at_once_in_a_browser() {
     }
     assert_eq!((desk.arrived("A letter that came back"), desk.arrived("Another letter")), (1, 1));
     desk.visit.go("/admin/dead-letters");
-    assert_eq!(desk.visit.text(".empty h2"), "Nothing is dead");
+    assert_eq!(desk.visit.text(".empty h2"), "No dead messages");
     desk.visit.is_content();
 }
 

@@ -101,7 +101,7 @@ fn a_campaign_is_launched_paused_resumed_and_ended_in_a_browser() {
     assert_eq!(sink.mails().len(), 10);
     visit.log_in(KEY);
     visit.go(&page);
-    visit.until("document.body.innerText.includes('the campaign is paused')");
+    visit.until("document.body.innerText.includes('campaign is paused')");
     visit.browser.click_through(&format!("form[action='{page}/resume'] button"));
     assert_eq!((visit.text("#state"), state()), ("running".to_owned(), "running".to_owned()));
     visit.leave();

@@ -95,7 +95,7 @@ fn somebody_new_sees_in_a_minute_that_a_mail_fails_is_tried_again_and_why() {
     let mut visit = Visit::begin(url);
     visit.log_in(key);
     visit.until("document.querySelector('.card.warning')?.innerText.includes('1')");
-    assert!(visit.text(".card.warning").contains("tried again by themselves"));
+    assert!(visit.text(".card.warning").contains("retried automatically"));
     assert!(visit.text(".card.alarm").contains("retry or dismiss them"));
     visit.look("first-minute");
     visit.browser.click_through(".card.warning a");

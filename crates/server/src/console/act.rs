@@ -29,7 +29,8 @@ pub(super) async fn retry(
     // The button is on dead ones only; others are on their way already.
     let message = find(&console.server, &visitor.caller, &id).await?;
     if !matches!(message.state, Standing::Dead { .. }) {
-        let detail = format!("only what is dead is retried, and this message is {}", message.state.name());
+        let detail =
+            format!("only dead messages can be retried, and this message is {}", message.state.name());
         return Err(Problem::conflict(detail).into());
     }
     act(&console, &visitor, &form, id, &headers, Action::Retry).await

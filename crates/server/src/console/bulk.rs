@@ -153,7 +153,7 @@ pub(super) async fn tell(
     Pair(id, word): Pair,
 ) -> Result<Response, Refusal> {
     let word = ["pause", "resume", "stop"].into_iter().find(|known| *known == word);
-    let word = word.ok_or_else(|| Problem::not_found("there is no page at this address"))?;
+    let word = word.ok_or_else(|| Problem::not_found("no page at this address"))?;
     let bulk = told(&console.server, &visitor.caller, &id, word).await?;
     Ok(Redirect::to(&href(&bulk)).into_response())
 }
@@ -211,7 +211,7 @@ fn wanted(form: &Form) -> Result<Wanted, Problem> {
         _ => form.all("id").map(str::to_owned).collect(),
     };
     if ids.is_empty() && form.text("all") != "yes" {
-        return Err(wrong("id", "is missing: choose some messages, or all that match".to_owned()));
+        return Err(wrong("id", "is missing: select messages, or choose all matching messages".to_owned()));
     }
     Ok(Wanted {
         action: action.map_err(|problem| wrong("action", problem))?,
@@ -266,7 +266,7 @@ fn words(bulk: &Bulk) -> String {
     if !which.ids.is_empty() {
         return match which.ids.len() {
             1 => "one message".to_owned(),
-            len => format!("{len} messages, chosen one by one"),
+            len => format!("{len} selected messages"),
         };
     }
     let said = [
@@ -298,9 +298,9 @@ fn stage(bulk: &Bulk) -> Option<String> {
     let words = match STAGES.get(bulk.stage) {
         _ if !bulk.is_careful => return None,
         Some(_) if bulk.standing.has_ended() => format!("ended in stage {}", bulk.stage + 1),
-        Some(len) if bulk.room() == 0 => format!("watching the {len} of stage {}", bulk.stage + 1),
+        Some(len) if bulk.room() == 0 => format!("watching the {len} messages of stage {}", bulk.stage + 1),
         Some(len) => format!("stage {}: {} of {len}", bulk.stage + 1, bulk.trial.len()),
-        None => "all the others, the three stages went well".to_owned(),
+        None => "all others; the first three stages succeeded".to_owned(),
     };
     Some(words)
 }
@@ -335,10 +335,7 @@ mod tests {
             Which { status: Some("dead".into()), since: at(5), before: at(8), ..Which::default() },
             "all messages with status dead, accepted from 1970-01-01T00:00:05.000Z to 1970-01-01T00:00:08.000Z",
         );
-        check(
-            Which { ids: vec!["a".into(), "b".into()], ..Which::default() },
-            "2 messages, chosen one by one",
-        );
+        check(Which { ids: vec!["a".into(), "b".into()], ..Which::default() }, "2 selected messages");
     }
 
     #[test]

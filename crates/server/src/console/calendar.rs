@@ -95,7 +95,7 @@ impl Drawing {
         let today = is_in.then(|| (number(begins), number(slot)));
         Some(Self {
             drawn: Drawn {
-                label: format!("{planned} mails planned and {sent} sent, from {from} to {to}"),
+                label: format!("{planned} e-mails planned and {sent} sent, from {from} to {to}"),
                 bars,
                 marks: count_marks(most),
                 today,
@@ -125,7 +125,7 @@ impl Line {
     }
 
     fn words(&self) -> String {
-        let takes = self.quota.map_or_else(String::new, |quota| format!(", the day takes {quota}"));
+        let takes = self.quota.map_or_else(String::new, |quota| format!(", capacity {quota}"));
         let others = match self.others {
             0 => String::new(),
             others => format!(", {others} of other campaigns"),
@@ -249,7 +249,7 @@ mod tests {
         }
         assert_eq!(
             drawing.drawn.bars[0].title,
-            "mon 2027-03-01: 10 planned, 5 sent, 2 of other campaigns, the day takes 20"
+            "mon 2027-03-01: 10 planned, 5 sent, 2 of other campaigns, capacity 20"
         );
     }
 }

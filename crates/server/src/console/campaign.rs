@@ -150,7 +150,7 @@ pub(super) async fn show(
         state: state.name(),
         class: state_class(state),
         sentence: match (state, &record.paused_for) {
-            (CampaignState::Paused, Some(reason)) => format!("It was paused automatically: {reason}."),
+            (CampaignState::Paused, Some(reason)) => format!("Paused automatically: {reason}."),
             _ => sentence(state).to_owned(),
         },
         can_launch: may_act && state == CampaignState::Draft,
@@ -220,7 +220,7 @@ pub(super) async fn tell(
             let sender = record.definition.from.as_ref().map_or("", |from| from.address.as_str());
             engine.resume(Scope::Sender, sender, actor).await?;
         }
-        _ => return Err(Problem::not_found("there is no page at this address").into()),
+        _ => return Err(Problem::not_found("no page at this address").into()),
     }
     Ok(Redirect::to(&link::campaign(&id)).into_response())
 }
@@ -243,7 +243,7 @@ async fn foresee(engine: &Engine, record: &CampaignRecord) -> Result<String, Pro
     match record.prospects.saturating_sub(record.ledger.plan.after) {
         0 => Ok(match record.last_at.filter(|at| *at > engine.clock().now()) {
             Some(at) => {
-                format!("All of it is planned: the last mail goes out at {at}, unless it is retried.")
+                format!("Fully planned: the last e-mail is sent at {at}, retries aside.")
             }
             None => String::new(),
         }),
@@ -251,17 +251,17 @@ async fn foresee(engine: &Engine, record: &CampaignRecord) -> Result<String, Pro
             let forecast = engine.forecast_campaign(&record.id).await?;
             Ok(format!("Forecast: {}.", forecast::sentence(&forecast)))
         }
-        left => Ok(format!("{left} prospects are still to be planned.")),
+        left => Ok(format!("{left} prospects are not planned yet.")),
     }
 }
 
 fn sentence(state: CampaignState) -> &'static str {
     match state {
-        CampaignState::Draft => "It is a draft: nothing goes out before it is launched.",
-        CampaignState::Running => "It runs: its mails go out at their times.",
-        CampaignState::Paused => "A person paused it: its mails wait, and it costs them no try.",
-        CampaignState::Cancelled => "A person cancelled it: nothing more of it goes out.",
-        CampaignState::Done => "All of its mails have come to their ends.",
+        CampaignState::Draft => "Draft: nothing is sent before the launch.",
+        CampaignState::Running => "Running: its e-mails are sent at their times.",
+        CampaignState::Paused => "Paused by an operator: its e-mails wait, which costs no attempt.",
+        CampaignState::Cancelled => "Cancelled by an operator: no more of its e-mails are sent.",
+        CampaignState::Done => "Done: all its e-mails have ended.",
     }
 }
 
@@ -314,7 +314,7 @@ fn told(settings: &Settings) -> Vec<(&'static str, String)> {
         None => format!("{} to {}", one.start, one.end),
     };
     let ramp_up = ramp_up.as_ref().map(|ramp_up| match ramp_up {
-        WrittenRampUp::Linear { start, step } => format!("{start} on the first day, {step} more on each"),
+        WrittenRampUp::Linear { start, step } => format!("{start} on the first day, {step} more each day"),
         WrittenRampUp::Geometric { start, factor } => {
             format!("{start} on the first day, then {factor} times as many")
         }
@@ -331,12 +331,12 @@ fn told(settings: &Settings) -> Vec<(&'static str, String)> {
         ("Zone", zone.clone()),
         ("Holidays", listed(holidays.clone())),
         ("Blackouts", listed(blackouts.clone())),
-        ("Mails a day", daily_quota.map(|quota| quota.to_string())),
-        ("Of each sender", sender_quota.map(|quota| quota.to_string())),
-        ("Counted in", period),
+        ("E-mails per day", daily_quota.map(|quota| quota.to_string())),
+        ("Per sender", sender_quota.map(|quota| quota.to_string())),
+        ("Period", period),
         ("Ramp-up", ramp_up),
-        ("Kept for urgent mail", urgent_share.clone()),
-        ("Between two mails", spacing.as_ref().map(|(min, max)| format!("{} to {}", span(min), span(max)))),
+        ("Urgent share", urgent_share.clone()),
+        ("Spacing", spacing.as_ref().map(|(min, max)| format!("{} to {}", span(min), span(max)))),
     ];
     facts.into_iter().filter_map(|(name, text)| Some((name, visible(&text?)))).collect()
 }
@@ -381,13 +381,13 @@ impl Mail {
 fn waits_for(key: &GateKey) -> String {
     let text = key.as_str();
     if key.is_suppression() {
-        return "whoever it is for wants no more".to_owned();
+        return "recipient is suppressed".to_owned();
     }
     for (start, words) in [
-        ("pause:campaign:", "the campaign is paused"),
-        ("pause:prospect:", "whoever it is for is paused"),
-        ("pause:sender:", "its sender is paused"),
-        ("hold:sender:", "its sender is held"),
+        ("pause:campaign:", "campaign is paused"),
+        ("pause:prospect:", "prospect is paused"),
+        ("pause:sender:", "sender is paused"),
+        ("hold:sender:", "sender is held"),
     ] {
         if text.starts_with(start) {
             return words.to_owned();
@@ -410,20 +410,20 @@ mod tests {
         let said = |name: &str| told.iter().find(|(known, _)| *known == name).map(|(_, text)| text.as_str());
         assert_eq!(said("Intervals"), Some("09:00 to 12:00, tue 14:00 to 17:00"));
         assert!(said("Holidays").is_some_and(|text| text.ends_with("2026-12-12 and 3 more")), "{told:?}");
-        assert_eq!(said("Counted in"), Some("any 24 hours"));
+        assert_eq!(said("Period"), Some("any 24 hours"));
         assert_eq!(said("Blackouts"), Some("2026-12-24..2027-01-01"));
-        assert_eq!(said("Between two mails"), Some("30 s to 1 min 30 s"));
+        assert_eq!(said("Spacing"), Some("30 s to 1 min 30 s"));
         assert_eq!(said("Hours"), None);
     }
 
     #[test]
     fn what_a_mail_waits_for_is_said_in_words() {
         for (key, words) in [
-            (GateKey::suppression("w"), "whoever it is for wants no more"),
-            (GateKey::pause(Scope::Campaign, "c"), "the campaign is paused"),
-            (GateKey::prospect("c", "p-1"), "whoever it is for is paused"),
-            (GateKey::hold(Scope::Sender, "ada@example.org"), "its sender is held"),
-            (GateKey::pause(Scope::Sender, "ada@example.org"), "its sender is paused"),
+            (GateKey::suppression("w"), "recipient is suppressed"),
+            (GateKey::pause(Scope::Campaign, "c"), "campaign is paused"),
+            (GateKey::prospect("c", "p-1"), "prospect is paused"),
+            (GateKey::hold(Scope::Sender, "ada@example.org"), "sender is held"),
+            (GateKey::pause(Scope::Sender, "ada@example.org"), "sender is paused"),
             (GateKey::pause(Scope::Route, "email"), "pause:route:email"),
         ] {
             assert_eq!(waits_for(&key), words);

@@ -130,7 +130,7 @@ impl Charts {
             known.map_or_else(|| "–".to_owned(), tell_span)
         };
         let (p50, p99) = (latest(0.5), latest(0.99));
-        let lateness = format!("lateness, lately: half within {p50}, 99 of 100 within {p99}");
+        let lateness = format!("delay after due time: median {p50}, 99th percentile {p99}");
         Self {
             bars: Bars { label, marks: count_marks(scale), bars: bars(&each, scale) },
             bar_marks: Marks::of(scale),
@@ -167,7 +167,7 @@ impl Sums {
             0 => String::new(),
             count => format!(" {count} handed off,"),
         };
-        format!("{delivered} delivered,{handed_off} {retried} tried again, {dead} given up")
+        format!("{delivered} delivered,{handed_off} {retried} retried, {dead} dead")
     }
 }
 
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!((charts.delivered, charts.handed_off, charts.is_empty), (2, 3, false));
         let classes: Vec<&str> = charts.bars.bars.iter().map(|bar| bar.class).collect();
         assert_eq!(classes, ["delivered", "handed-off"]);
-        assert!(charts.bars.label.ends_with("2 delivered, 3 handed off, 0 tried again, 0 given up"));
+        assert!(charts.bars.label.ends_with("2 delivered, 3 handed off, 0 retried, 0 dead"));
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Curve {
         let slots = policy.timetable(TRIES_MAX);
         let last = slots.last().map_or(Duration::ZERO, |slot| slot.since_first.max);
         let x = |span: Duration| LEFT + place(span, last) * (RIGHT - LEFT);
-        let mut marks = vec![Mark::at(LEFT, LEFT, LEFT, "try 1, at once".to_owned())];
+        let mut marks = vec![Mark::at(LEFT, LEFT, LEFT, "attempt 1, at once".to_owned())];
         let mut words = vec![Word { x: number(LEFT), anchor: "start", text: "at once".to_owned() }];
         let mut free_from = LEFT + BETWEEN;
         for slot in &slots {
@@ -77,7 +77,7 @@ impl Curve {
                 }
             };
             let middle = f64::midpoint(from, to);
-            marks.push(Mark::at(middle, from, to, format!("try {}, after {span}", slot.attempt)));
+            marks.push(Mark::at(middle, from, to, format!("attempt {}, after {span}", slot.attempt)));
             let is_last = slot.since_first.max == last;
             if is_last || (middle >= free_from && middle <= RIGHT - BETWEEN * 1.5) {
                 let (x, anchor) = if is_last { (RIGHT, "end") } else { (middle, "middle") };
@@ -85,7 +85,7 @@ impl Curve {
                 free_from = middle + BETWEEN * 1.5;
             }
         }
-        let label = format!("{} tries, the last after {}", policy.max_attempts, tell_span(last));
+        let label = format!("{} attempts, the last after {}", policy.max_attempts, tell_span(last));
         Self { label, marks, words }
     }
 }
@@ -123,7 +123,7 @@ mod tests {
         let places: Vec<f64> = curve.words.iter().map(|word| word.x.parse().unwrap()).collect();
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= BETWEEN), "{places:?}");
         let drawn = curve.render().unwrap();
-        assert!(drawn.contains("<title>try 1, at once</title>"), "{drawn}");
+        assert!(drawn.contains("<title>attempt 1, at once</title>"), "{drawn}");
         let once = Curve::of(&Policy { max_attempts: 1, ..policy });
         assert_eq!((once.marks.len(), once.words.len()), (1, 1));
     }

@@ -258,10 +258,16 @@ fn fields(subject: &Subject) -> Vec<Field> {
     let content = &subject.content;
     let mut fields = match &subject.email {
         Some(email) => vec![
-            field("to", "To", "an address a line, such as Ada Lovelace <ada@example.org>", all(&email.to), 2),
+            field(
+                "to",
+                "To",
+                "one address per line, such as Ada Lovelace <ada@example.org>",
+                all(&email.to),
+                2,
+            ),
             field("cc", "Cc", "", all(&email.cc), 1),
             field("bcc", "Bcc", "", all(&email.bcc), 1),
-            field("from", "From", "empty: the route's own sender", one(&email.from), 0),
+            field("from", "From", "empty for the route's sender", one(&email.from), 0),
             field("reply_to", "Reply to", "", one(&email.reply_to), 0),
             field("subject", "Subject", "", email.subject.clone(), 0),
             field("text", "Text", "", text(&email.text), 8),
@@ -272,7 +278,7 @@ fn fields(subject: &Subject) -> Vec<Field> {
             let target = content.target.as_deref().unwrap_or_default().to_owned();
             let bytes = std::str::from_utf8(&content.bytes).ok();
             let payload = bytes.map(|text| field("payload", "Payload", "", text.to_owned(), 10));
-            let target_hint = "the queue, topic, stream or URL, where the route leaves it open";
+            let target_hint = "queue, topic or stream, if the route leaves it open";
             [
                 Some(field("target", "Target", target_hint, target, 0)),
                 Some(field("content_type", "Content type", "", kind, 0)),
@@ -285,7 +291,7 @@ fn fields(subject: &Subject) -> Vec<Field> {
     };
     let attributes = content.attributes.iter().map(|(name, value)| format!("{name}={value}"));
     let attributes = attributes.collect::<Vec<_>>().join("\n");
-    fields.push(field("attributes", "Attributes", "name=value, a line each", attributes, 2));
+    fields.push(field("attributes", "Attributes", "name=value, one per line", attributes, 2));
     fields
 }
 
@@ -344,7 +350,7 @@ fn asked(subject: &Subject, said: &Form) -> Result<Asked, Vec<FieldProblem>> {
         && serde_json::from_slice::<serde::de::IgnoredAny>(&subject.content.bytes).is_ok()
         && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_err()
     {
-        problems.push(wrong("payload", "was JSON, and is none any more".to_owned()));
+        problems.push(wrong("payload", "is no longer valid JSON".to_owned()));
     }
     if problems.is_empty() { Ok(asked) } else { Err(problems) }
 }
@@ -372,7 +378,7 @@ fn attributes(subject: &Subject, text: &str) -> Result<BTreeMap<String, Option<S
     let mut wanted: BTreeMap<String, Option<String>> =
         subject.content.attributes.keys().map(|name| (name.clone(), None)).collect();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let (name, value) = line.split_once('=').ok_or("are written name=value, a line each")?;
+        let (name, value) = line.split_once('=').ok_or("must be name=value, one per line")?;
         wanted.insert(name.trim().to_owned(), Some(value.to_owned()));
     }
     Ok(wanted)

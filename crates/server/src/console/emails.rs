@@ -72,7 +72,7 @@ impl Heading {
         match (carried.email(), carried) {
             (Some(email), _) => Self::of_email(email),
             (None, Carried::Unwritten(unwritten)) => {
-                let subject = format!("Step {} of a campaign, which can't be written", unwritten.of.step);
+                let subject = format!("Step {} of a campaign (cannot be written)", unwritten.of.step);
                 Self { to: visible(&unwritten.to), subject }
             }
             (None, Carried::Email(_) | Carried::Other) => {

@@ -46,10 +46,10 @@ impl Flash {
     /// What people read.
     pub(super) fn sentence(&self) -> &'static str {
         match self.action {
-            Action::Retry => "Retried: it is due now, with a fresh budget of tries.",
-            Action::Dismiss => "Dismissed: it is out of the lists and counts, and can be brought back.",
-            Action::Restore => "Brought back: it is among the failed ones again.",
-            Action::Cancel => "Cancelled: it will not go out.",
+            Action::Retry => "Retried: the message is due now, with a new budget of attempts.",
+            Action::Dismiss => "Dismissed: the message left lists and counts. You can restore it.",
+            Action::Restore => "Restored: the message is listed as failed again.",
+            Action::Cancel => "Cancelled: the message will not be sent.",
         }
     }
 

@@ -35,7 +35,7 @@ impl Form {
         *request.headers_mut() = headers.clone();
         match axum::Form::from_request(request, &()).await {
             Ok(axum::Form(fields)) => Ok(Self(fields)),
-            Err(_) => Err(Problem::unreadable("this is no form")),
+            Err(_) => Err(Problem::unreadable("the request is not a form")),
         }
     }
 
@@ -56,6 +56,6 @@ fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
     let site = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());
     match site {
         None | Some("same-origin" | "none") => Ok(()),
-        Some(_) => Err(Problem::forbidden("the form was sent by a page of another site")),
+        Some(_) => Err(Problem::forbidden("the form was submitted from another site")),
     }
 }

@@ -91,9 +91,7 @@ impl Frame {
 fn warning(durability: Durability) -> Option<&'static str> {
     match durability {
         Durability::Full => None,
-        Durability::Relaxed => Some(
-            "The store is set to be fast rather than safe: a power cut can lose messages that were accepted.",
-        ),
-        Durability::Memory => Some("The store is in memory: everything here is gone when the server stops."),
+        Durability::Relaxed => Some("Durability is relaxed: a power cut can lose accepted messages."),
+        Durability::Memory => Some("The store is in memory: everything is lost when the server stops."),
     }
 }

@@ -75,7 +75,7 @@ pub(super) async fn guard(
     };
     if visitor.caller.role < least {
         let detail =
-            format!("it takes the role {}, and yours is {}", least.name(), visitor.caller.role.name());
+            format!("this needs the role {}, and yours is {}", least.name(), visitor.caller.role.name());
         return Err(Problem::forbidden(detail).into());
     }
     let is_look = request.method().is_safe();
@@ -83,7 +83,7 @@ pub(super) async fn guard(
         let (parts, body) = request.into_parts();
         let form = Form::read(&console.server, &parts.headers, body, bytes_max(&console, &parts.uri)).await?;
         if !is_same(&digest(form.text("csrf")), &digest(&visitor.csrf)) {
-            let detail = "the form is not of this session: load its page again, then send it";
+            let detail = "the form belongs to another session: reload the page and submit it again";
             return Err(Problem::forbidden(detail).into());
         }
         request = Request::from_parts(parts, Body::empty());

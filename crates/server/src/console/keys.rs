@@ -72,7 +72,7 @@ pub(super) async fn revoke(
     Extension(visitor): Extension<Visitor>,
     Segment(id): Segment,
 ) -> Result<Response, Refusal> {
-    let no_key = || Problem::not_found("there is no such key, or it is revoked already");
+    let no_key = || Problem::not_found("no such key, or it is already revoked");
     let key = console.server.access.key(&id).await?;
     let key = key.filter(|key| reaches(&visitor.caller, key)).ok_or_else(no_key)?;
     let at = console.server.engine.clock().now();

@@ -52,10 +52,7 @@ pub(super) async fn log_in(State(console): State<Console>, request: Request) -> 
     let form = Form::read(&console.server, &headers, body, form::BYTES_MAX).await?;
     let turn = console.server.throttle.turn().await?;
     let Some(caller) = console.server.by_key(form.text("key").trim()).await? else {
-        tracing::warn!(
-            event = "login.failed",
-            "somebody tried to log in with a key that is unknown or revoked"
-        );
+        tracing::warn!(event = "login.failed", "login with an unknown or revoked key");
         turn.failed(console.server.engine.clock().clone()).await;
         let again = page(&Page { frame: Frame::bare(), has_key: true, is_wrong: true })?;
         return Ok((StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], again).into_response());
@@ -83,10 +80,10 @@ async fn open_session(console: &Console, caller: Caller, headers: &HeaderMap) ->
     // Also forgets those that are over, so that they don't pile up.
     access.end_session(digest(session_cookie(headers).unwrap_or_default()), now).await?;
     let token = session_token().map_err(|error| {
-        tracing::error!(event = "login.impossible", error = %error, "no session can be opened");
+        tracing::error!(event = "login.impossible", error = %error, "cannot open a session");
         Problem::internal()
     })?;
-    tracing::info!(event = "session.opened", name = %caller.name, role = caller.role.name(), "somebody logged in");
+    tracing::info!(event = "session.opened", name = %caller.name, role = caller.role.name(), "logged in");
     let session = SessionRecord {
         digest: digest(&token),
         key: caller.key,

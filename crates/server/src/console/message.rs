@@ -50,7 +50,7 @@ impl Recipient {
         let one = |verdict: &RecipientVerdict| {
             let mailbox = email.and_then(|email| email.recipients().nth(verdict.index as usize));
             let (word, failure) = match &verdict.fate {
-                Fate::Delivered => ("Has it", None),
+                Fate::Delivered => ("Delivered", None),
                 Fate::Failed(failure) => ("Failed", Some(failure)),
                 Fate::Refused(failure) => ("Refused", Some(failure)),
             };
@@ -166,12 +166,12 @@ fn facts(message: &Message, content: &Content, email: Option<&Email>, engine: &E
     let more_than_none = |count: u32| (count > 0).then(|| count.to_string());
     let mut facts = email.map(email_facts).unwrap_or_default();
     let standing = [
-        Some(text("Tries", format!("{}{budget}", view.attempts))),
-        some("Why it is dead", view.dead_reason.map(|reason| reason.replace('_', " "))),
+        Some(text("Attempts", format!("{}{budget}", view.attempts))),
+        some("Reason", view.dead_reason.map(|reason| reason.replace('_', " "))),
         some("Last error", message.last_error.as_ref().map(said)),
-        some("The other side said", view.receipt),
-        some("Waits for", view.parked_for),
-        some("Why it was cancelled", view.cancelled_for),
+        some("Receipt", view.receipt),
+        some("Waiting for", view.parked_for),
+        some("Cancelled for", view.cancelled_for),
         time(if message.state.ended_at().is_some() { "Was due" } else { "Due" }, Some(message.due_at)),
         time("Expires", message.expires_at),
         time("Ended", message.state.ended_at().and_then(Timestamp::known)),
@@ -181,7 +181,7 @@ fn facts(message: &Message, content: &Content, email: Option<&Email>, engine: &E
         Some(text("Workspace", view.workspace)),
         campaign,
         some("Key", view.key),
-        some("Started over", more_than_none(message.generation)),
+        some("Retried by operators", more_than_none(message.generation)),
         some("Leases lost", more_than_none(message.losses)),
         some("Possible duplicates", more_than_none(message.possible_duplicates)),
         Some(text("Id", view.id)),
@@ -208,7 +208,7 @@ fn email_facts(email: &Email) -> Vec<Fact> {
     .flatten()
     .chain(email.attachments.iter().map(|file| format!("file {}", file.name)))
     .collect();
-    let carries = if parts.is_empty() { "nothing but its subject".to_owned() } else { parts.join(", ") };
+    let carries = if parts.is_empty() { "only a subject".to_owned() } else { parts.join(", ") };
     let fact =
         |name, text: Option<String>| text.map(|text| Fact { name, text: visible(&text), ..Fact::default() });
     [

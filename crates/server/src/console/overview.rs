@@ -82,7 +82,7 @@ impl Instance {
     fn of(living: &Living, this: InstanceId, now: Timestamp) -> Self {
         let about = living.about.as_ref();
         Self {
-            name: about.map_or_else(|| "not named".to_owned(), |about| visible(&about.name)),
+            name: about.map_or_else(|| "unnamed".to_owned(), |about| visible(&about.name)),
             version: about.map(|about| visible(&about.version)).unwrap_or_default(),
             id: living.id.to_string(),
             started: about.map(|about| Moment::from_now(about.started_at, now)),
@@ -145,37 +145,37 @@ fn cards(tally: &Tally, now: Timestamp) -> Vec<Card> {
         since: tally.oldest_due_at.map(|at| Moment::from_now(at, now)),
         ..card("Oldest due", with_status("due"), "none".to_owned(), lateness_mood(lateness))
     });
-    let kept = (Mood::Muted, "kept for a while, then deleted");
+    let kept = (Mood::Muted, "kept for their retention");
     cards.push(card("Delivered", with_status("delivered"), tally.delivered.to_string(), kept));
     cards
 }
 
 fn pending_mood(count: u64) -> (Mood, &'static str) {
     match count {
-        0 => (Mood::Muted, "healthy: nothing waits"),
-        _ => (Mood::Warning, "sent when it is time, tried again by themselves"),
+        0 => (Mood::Muted, "nothing waiting"),
+        _ => (Mood::Warning, "sent when due, retried automatically"),
     }
 }
 
 fn dead_mood(count: u64) -> (Mood, &'static str) {
     match count {
-        0 => (Mood::Muted, "healthy: none given up"),
-        _ => (Mood::Alarm, "given up: retry or dismiss them"),
+        0 => (Mood::Muted, "none dead"),
+        _ => (Mood::Alarm, "retry or dismiss them"),
     }
 }
 
 fn due_mood(count: u64) -> (Mood, &'static str) {
     match count {
-        0 => (Mood::Muted, "nothing to send this moment"),
-        _ => (Mood::Muted, "going out as soon as there is room"),
+        0 => (Mood::Muted, "nothing to send now"),
+        _ => (Mood::Muted, "sent as capacity allows"),
     }
 }
 
 fn lateness_mood(lateness: Option<Duration>) -> (Mood, &'static str) {
     match lateness {
-        None => (Mood::Muted, "nothing is late"),
+        None => (Mood::Muted, "nothing due"),
         Some(late) if late <= LATE_AFTER => (Mood::Muted, "on time"),
-        Some(_) => (Mood::Warning, "late: is a worker running?"),
+        Some(_) => (Mood::Warning, "late: is an instance running?"),
     }
 }
 

@@ -120,7 +120,7 @@ fn payload(content: &Content) -> Part {
     let text = match (pretty, std::str::from_utf8(&content.bytes)) {
         (Some(pretty), _) => shown(&pretty),
         (None, Ok(text)) => shown(text),
-        (None, Err(_)) => "bytes that are no text".to_owned(),
+        (None, Err(_)) => "binary content".to_owned(),
     };
     Part { name, text }
 }
@@ -145,7 +145,7 @@ pub(super) async fn body(
     let engine = &console.server.engine;
     let carried = Carried::of(engine, &message, &content(engine, &id).await?).await?;
     let html = carried.email().and_then(|email| email.html.clone());
-    let html = html.ok_or_else(|| Problem::not_found("this message carries no HTML"))?;
+    let html = html.ok_or_else(|| Problem::not_found("this message has no HTML body"))?;
     let headers: [(HeaderName, HeaderValue); 3] = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
@@ -163,7 +163,7 @@ mod tests {
         let payload = |bytes: &[u8]| payload(&Content::of_bytes(bytes.to_vec())).text;
         assert_eq!(payload(b"{\"a\":1}"), "{\n  \"a\": 1\n}");
         assert_eq!(payload(b"plain"), "plain");
-        assert_eq!(payload(b"\xff\xfe"), "bytes that are no text");
+        assert_eq!(payload(b"\xff\xfe"), "binary content");
         assert_eq!(payload("x".repeat(SHOWN_CHARS_MAX + 1).as_bytes()).chars().count(), SHOWN_CHARS_MAX + 1);
     }
 }

@@ -20,9 +20,9 @@ use crate::problem::{FieldProblem, Problem};
 
 /// Why a prospect is stopped, as a person chooses it: the word, and what it means.
 const REASONS: [(&str, &str); 4] = [
-    ("replied", "They replied"),
-    ("unsubscribed", "They want no more: no campaign of the workspace writes to them"),
-    ("bounced", "Their address is no good: no campaign of the workspace writes to it"),
+    ("replied", "Replied"),
+    ("unsubscribed", "Unsubscribed: suppress the address in the workspace"),
+    ("bounced", "Bounced: suppress the address in the workspace"),
     ("operator", "Another reason"),
 ];
 
@@ -122,7 +122,7 @@ pub(super) async fn tell(
             let stopped = engine.stop_prospect(&id, &prospect, reason, actor).await?;
             stopped.ok_or(CampaignError::NoProspect(prospect.clone()))?;
         }
-        _ => return Err(Problem::not_found("there is no page at this address").into()),
+        _ => return Err(Problem::not_found("no page at this address").into()),
     }
     Ok(Redirect::to(&link::with(&link::campaign(&id), &[("prospect", &prospect)])).into_response())
 }

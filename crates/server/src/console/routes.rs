@@ -117,7 +117,7 @@ pub(super) async fn let_go(
     Pair(scope, name): Pair,
 ) -> Result<Response, Refusal> {
     visitor.caller.reaches_all()?;
-    let scope = released(&scope).ok_or_else(|| Problem::not_found("there is no page at this address"))?;
+    let scope = released(&scope).ok_or_else(|| Problem::not_found("no page at this address"))?;
     console.server.engine.resume(scope, &name, &visitor.caller.name).await?;
     Ok(Redirect::to(link::ROUTES).into_response())
 }
@@ -126,7 +126,7 @@ fn check(console: &Console, visitor: &Visitor, name: &str) -> Result<(), Problem
     visitor.caller.reaches_all()?;
     match console.server.engine.route(name) {
         Some(_) => Ok(()),
-        None => Err(Problem::not_found("there is no such route")),
+        None => Err(Problem::not_found("no such route")),
     }
 }
 
@@ -193,7 +193,7 @@ impl Way {
 /// How long a policy goes on, in words.
 fn span(policy: &Policy) -> String {
     match policy.timetable(policy.max_attempts.min(1_000)).last() {
-        None => "one try, no retry".to_owned(),
+        None => "no retries".to_owned(),
         Some(slot) if slot.since_first.min == slot.since_first.max => {
             format!("the last {} after the first", tell_span(slot.since_first.max))
         }
@@ -224,9 +224,9 @@ impl Stopped {
             since: Moment::clock(gate.since),
             until: gate.again_at().map(Moment::clock),
             ends: match &gate.closed {
-                Closed::Held { .. } => "when a person releases it",
-                Closed::Suppressed => "when the address is taken off the list",
-                Closed::Paused | Closed::Throttled(_) | Closed::Breaker(_) => "when a person resumes it",
+                Closed::Held { .. } => "when an operator releases it",
+                Closed::Suppressed => "when the address is removed from the list",
+                Closed::Paused | Closed::Throttled(_) | Closed::Breaker(_) => "when an operator resumes it",
             },
             release: release(scope, name),
             is_pause_of_route: gate.key == GateKey::pause(Scope::Route, name),
@@ -269,7 +269,10 @@ mod tests {
         ]);
         let ends: Vec<(bool, &str)> = seen.iter().map(|one| (one.until.is_some(), one.ends)).collect();
         assert!(ends[0].0);
-        assert_eq!(ends[1..], [(false, "when a person releases it"), (false, "when a person resumes it")]);
+        assert_eq!(
+            ends[1..],
+            [(false, "when an operator releases it"), (false, "when an operator resumes it")]
+        );
         assert_eq!(seen[2].what, "sender ada@example.org");
         assert_eq!(seen[1].release.as_deref(), Some("/admin/stopped/destination/mx/release"));
         assert_eq!(release("route", "email"), None);

@@ -75,7 +75,7 @@ pub(super) fn steps(
     let step = |class, what: String, detail: Option<String>, at| Step::at(class, what, detail, at, now);
     let before = match message.attempts_before {
         0 => None,
-        n => Some(format!("after {n} tries made elsewhere")),
+        n => Some(format!("after {n} attempts made elsewhere")),
     };
     let mut steps = vec![step("muted", "Accepted".to_owned(), before, message.created_at)];
     let mut happened: Vec<(Timestamp, Step)> = Vec::new();
@@ -106,15 +106,15 @@ fn present(message: &Message, instances: &Instances, now: Timestamp) -> Vec<Step
     let step = |class, what: String, detail: Option<String>, at| Step::at(class, what, detail, at, now);
     match &message.state {
         Standing::Waiting { parked_for: None } => {
-            let what = format!("Try {} is next", message.next_attempt());
+            let what = format!("Attempt {} is next", message.next_attempt());
             vec![Step { when: "due ", ..step("next", what, None, message.due_at) }]
         }
         Standing::Waiting { parked_for: Some(_) } => {
-            let what = format!("Try {} waits for a gate to open", message.next_attempt());
+            let what = format!("Attempt {} waits for a gate", message.next_attempt());
             vec![Step { when: "due ", ..step("next", what, None, message.due_at) }]
         }
         Standing::Claimed(lease) => {
-            let what = format!("Try {} is under way", message.next_attempt());
+            let what = format!("Attempt {} is under way", message.next_attempt());
             let (when, at) = match lease.started_at {
                 Some(at) => ("since ", at),
                 None => ("claimed until ", lease.until_at),
@@ -127,7 +127,7 @@ fn present(message: &Message, instances: &Instances, now: Timestamp) -> Vec<Step
             let handed = step("muted", format!("{what}: handed off to an outside worker"), None, *since);
             let course = course(&[("due", due(message)), ("handed off", Some(*since))]);
             let report = report_by.map(|at| {
-                let what = "Its report is to come".to_owned();
+                let what = "Waiting for the report".to_owned();
                 Step { when: "by ", ..step("next", what, None, at) }
             });
             [Step { course, ..handed }].into_iter().chain(report).collect()
@@ -142,7 +142,7 @@ fn present(message: &Message, instances: &Instances, now: Timestamp) -> Vec<Step
             vec![Step { course, ..step("good", what, receipt.as_deref().map(visible), *at) }]
         }
         Standing::Dead { at, reason, .. } => {
-            vec![step("alarm", "Given up: dead".to_owned(), Some(reason.name().replace('_', " ")), *at)]
+            vec![step("alarm", "Dead".to_owned(), Some(reason.name().replace('_', " ")), *at)]
         }
         Standing::Cancelled { at, reason } => {
             vec![step("muted", "Cancelled".to_owned(), Some(visible(reason)), *at)]
@@ -160,8 +160,8 @@ impl Step {
 /// Which try, of a message that may have been started over.
 fn number(attempt: u32, generation: u32) -> String {
     match generation {
-        0 => format!("Try {attempt}"),
-        n => format!("Try {attempt}, started over {n} ×"),
+        0 => format!("Attempt {attempt}"),
+        n => format!("Attempt {attempt}, generation {n}"),
     }
 }
 
@@ -173,7 +173,7 @@ fn due(message: &Message) -> Option<Timestamp> {
 fn course_of(record: &AttemptRecord) -> Vec<Point> {
     let end = match record.verdict {
         Verdict::Failed | Verdict::Refused | Verdict::Partial | Verdict::Late => "answered",
-        Verdict::Lost => "given up",
+        Verdict::Lost => "no answer",
     };
     course(&[
         ("due", record.due_at),
@@ -211,7 +211,7 @@ fn ahead(message: &Message, engine: &Engine, now: Timestamp) -> Vec<Step> {
                 room if room.is_zero() => "if that fails".to_owned(),
                 room => format!("if that fails, or up to {} later", tell_span(room)),
             };
-            let what = format!("Try {}{}", n + 1, if n + 1 == tries_max { ", the last" } else { "" });
+            let what = format!("Attempt {}{}", n + 1, if n + 1 == tries_max { ", the last" } else { "" });
             steps.push(Step::at("ahead", what, Some(room), from, now));
         }
     }
@@ -222,8 +222,8 @@ fn verdict_words(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
         Verdict::Failed => ("warning", "failed"),
         Verdict::Refused => ("alarm", "refused"),
-        Verdict::Partial => ("warning", "taken for some recipients"),
-        Verdict::Lost => ("warning", "lost, nobody knows whether it went out"),
-        Verdict::Late => ("muted", "came too late to count"),
+        Verdict::Partial => ("warning", "accepted for some recipients"),
+        Verdict::Lost => ("warning", "lost: it may have been delivered"),
+        Verdict::Late => ("muted", "result came too late"),
     }
 }

@@ -36,15 +36,15 @@ async fn a_campaign_shows_its_days_and_mails_and_is_paused_resumed_and_ended() {
     assert!(list.says(&format!("href=\"{page}\">Spring</a>")) && list.says(">0 of 6<"), "{}", list.body);
     let seen = reader.get(&page).await;
     // One on the first day and two on each that follows, of three first steps and three second ones.
-    assert!(seen.says("6 mails planned and 0 sent") && seen.says(": 1 planned, 0 sent, the day takes 1"));
-    assert!(seen.says(": 2 planned, 0 sent, the day takes 2") && seen.says("Mails a day, in Europe/Paris"));
-    assert!(seen.says("All of it is planned: the last mail goes out at <time"), "{}", seen.body);
-    assert!(seen.says(">today</span>") && seen.says("What its workspace allows"));
+    assert!(seen.says("6 e-mails planned and 0 sent") && seen.says(": 1 planned, 0 sent, capacity 1"));
+    assert!(seen.says(": 2 planned, 0 sent, capacity 2") && seen.says("E-mails per day, in Europe/Paris"));
+    assert!(seen.says("Fully planned: the last e-mail is sent at <time"), "{}", seen.body);
+    assert!(seen.says(">today</span>") && seen.says("Workspace limits"));
     assert!(seen.says(">p-3</a>") && seen.says("3 days after the step before"), "{}", seen.body);
     for (deed, after, words) in [
-        ("pause", CampaignState::Paused, "A person paused it"),
-        ("resume", CampaignState::Running, "its mails go out at their times"),
-        ("cancel", CampaignState::Cancelled, "A person cancelled it"),
+        ("pause", CampaignState::Paused, "Paused by an operator"),
+        ("resume", CampaignState::Running, "its e-mails are sent at their times"),
+        ("cancel", CampaignState::Cancelled, "Cancelled by an operator"),
     ] {
         let answer = reader.press(&page, &format!("{page}/{deed}"), "").await;
         assert_eq!(answer.location(), page, "{deed}");
@@ -100,14 +100,14 @@ async fn a_campaign_counts_all_of_its_dead_and_cancelled_and_not_those_of_others
     assert!(seen.says("id=\"dead\">2</span>") && seen.says("id=\"cancelled\">2</span>"), "{}", seen.body);
     assert!(
         seen.says("class=\"card alarm\"")
-            && seen.says("<span class=\"number\">2</span><span class=\"meaning\">still to go out")
+            && seen.says("<span class=\"number\">2</span><span class=\"meaning\">not sent yet")
     );
     for (mail, deed) in mails.iter().zip([Action::Dismiss, Action::Retry]) {
         stage.engine.operate(&mail.id, deed, &"grace".into()).await.unwrap();
     }
     let seen = viewer.get(&page).await;
     assert!(seen.says("id=\"dead\">0</span>"), "put away, and sent again: {}", seen.body);
-    assert!(seen.says("<span class=\"number\">3</span><span class=\"meaning\">still to go out"));
+    assert!(seen.says("<span class=\"number\">3</span><span class=\"meaning\">not sent yet"));
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn one_prospect_is_looked_up_paused_resumed_and_stopped_by_whoever_may() {
         assert!(operator.get(&one).await.says(&format!("id=\"standing\">{standing}<")), "{deed}");
     }
     let seen = operator.get(&one).await;
-    assert!(seen.says("Stopped for good (replied)") && !seen.says(&deeds), "{}", seen.body);
+    assert!(seen.says("Stopped (replied)") && !seen.says(&deeds), "{}", seen.body);
     assert_eq!(operator.press(&page, &format!("{deeds}/pause"), "").await.status, StatusCode::CONFLICT);
     assert_eq!(operator.press(&page, &format!("{deeds}/x"), "").await.status, StatusCode::NOT_FOUND);
     let missing = operator.press(&page, &format!("{page}/prospects/p-9/pause"), "").await;
@@ -206,9 +206,7 @@ async fn a_forecast_of_many_is_found_out_only_by_whoever_asks_for_it() {
     let mut reader = stage.reader(Role::Viewer, None).await;
     let seen = reader.get(&page).await;
     let link = format!("<a href=\"{page}/forecast\">");
-    assert!(
-        seen.says("5001 prospects are still to be planned") && seen.says(&link) && !seen.says("Forecast:")
-    );
+    assert!(seen.says("5001 prospects are not planned yet") && seen.says(&link) && !seen.says("Forecast:"));
     let asked = reader.get(&format!("{page}/forecast")).await;
     assert!(asked.says("10,002 mails are done on") && asked.says("id=\"mails\">10002<"), "{}", asked.body);
     let mut other = stage.reader(Role::Viewer, Some("other")).await;

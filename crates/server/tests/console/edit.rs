@@ -75,7 +75,7 @@ async fn a_wrong_address_is_corrected_after_the_difference_was_seen() {
     let to: Vec<String> = email(&stage, &id).await.to.into_iter().map(|mailbox| mailbox.address).collect();
     assert_eq!(to, ["ada@example.com", "bob@example.org"]);
     let after = reader.get(&page).await;
-    assert!(after.says("Corrected by operator, sent again") && after.says("What was corrected"));
+    assert!(after.says("Corrected by operator, sent again") && after.says("Corrections"));
     assert!(after.says("ada@example.org"), "what it said is not lost");
     assert_eq!(stage.deeds(&id).await, [("operator".to_owned(), "edit")]);
     assert!(reader.get("/admin/audit").await.says("<small>email.to</small>"));
@@ -98,7 +98,7 @@ async fn what_is_wrong_is_said_above_what_was_typed() {
     assert!(answer.says("role=\"alert\"") && answer.says("nobody at all"));
     let mut fields = filled(&reader.get(&form).await);
     set(&mut fields, "attributes", "no equals sign");
-    assert!(send(&mut reader, &form, &fields).await.says("are written name=value"));
+    assert!(send(&mut reader, &form, &fields).await.says("must be name=value"));
     let mut fields = filled(&reader.get(&form).await);
     set(&mut fields, "subject", "half done");
     fields.push(("again".to_owned(), "yes".to_owned()));
@@ -122,7 +122,7 @@ async fn a_payload_is_corrected_byte_for_byte_and_a_large_one_too() {
     let mut fields = filled(&reader.get(&form).await);
     let changed = text.replace("\"a\":1", "\"a\":2");
     set(&mut fields, "payload", &changed[1..]);
-    assert!(send(&mut reader, &form, &fields).await.says("was JSON, and is none any more"));
+    assert!(send(&mut reader, &form, &fields).await.says("is no longer valid JSON"));
     set(&mut fields, "payload", &changed);
     set(&mut fields, "route", "email");
     fields.push(("sure".to_owned(), "yes".to_owned()));

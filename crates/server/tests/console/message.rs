@@ -67,12 +67,12 @@ async fn each_past_try_says_when_it_was_due_claimed_sent_and_answered() {
         courses(&page),
         [
             "due 2026-12-01 09:00:00 UTC, claimed 40 ms later, sent 3 ms later, answered 1.2 s later",
-            "due 2026-12-01 09:00:00 UTC, sent 43 ms later, given up 1.2 s later",
+            "due 2026-12-01 09:00:00 UTC, sent 43 ms later, no answer 1.2 s later",
         ],
         "a try of which only the end is known says no more than that"
     );
     assert!(page.contains("title=\"2026-12-01 09:00:00.040 UTC\""), "exactly on hover: {page}");
-    assert!(page.contains("Try 1: failed"), "{page}");
+    assert!(page.contains("Attempt 1: failed"), "{page}");
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_message_that_went_out_says_by_which_try() {
     })
     .await;
     let page = page_of(&stage, Role::Viewer, &delivered).await;
-    assert!(page.contains("Try 3, started over 1 ×: delivered"), "{page}");
+    assert!(page.contains("Attempt 3, generation 1: delivered"), "{page}");
     assert_eq!(courses(&page), ["due 2026-12-01 09:00:00 UTC, delivered 300 ms later"]);
     let handed = stage.accept(mail("Tour")).await;
     put(&stage, &handed, |before| {
@@ -94,7 +94,7 @@ async fn a_message_that_went_out_says_by_which_try() {
     })
     .await;
     let page = page_of(&stage, Role::Operator, &handed).await;
-    assert!(page.contains("Try 2: handed off to an outside worker"), "{page}");
+    assert!(page.contains("Attempt 2: handed off to an outside worker"), "{page}");
     assert_eq!(courses(&page), ["due 2026-12-01 09:00:00 UTC, handed off 20 ms later"]);
 }
 
@@ -126,7 +126,7 @@ async fn what_became_of_each_recipient_is_told_and_who_it_is_to_operators_only()
     let operators = page_of(&stage, Role::Operator, &id).await;
     let viewers = page_of(&stage, Role::Viewer, &id).await;
     for (word, who, number, why) in [
-        ("Has it", "ada@example.org", 1, ""),
+        ("Delivered", "ada@example.org", 1, ""),
         ("Failed", "bob@example.org", 2, "452 4.2.2 mailbox full"),
         ("Refused", "eve@example.org", 3, "550 5.1.1 no such user"),
     ] {

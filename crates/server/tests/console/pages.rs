@@ -45,7 +45,7 @@ async fn messages_are_found_by_whatever_is_known_of_them() {
         assert_eq!((page.status, has(&page)), (StatusCode::OK, found), "{query}");
     }
     assert!(reader.get("/admin/messages?route=sms").await.says("class=\"badge alarm\""), "what is no mail");
-    assert!(reader.get("/admin/messages?priority=low").await.says("No such message"));
+    assert!(reader.get("/admin/messages?priority=low").await.says("No matching messages"));
     for query in ["?status=x", "?since=x", "?sort=to", "?after=x"] {
         let page = reader.get(&format!("/admin/messages{query}")).await;
         assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{query}");
@@ -91,9 +91,9 @@ async fn the_overview_says_which_instances_live_to_those_who_see_all() {
         About { name: "web-1 <b>".into(), version: "0.1.0".into(), started_at: stage.engine.clock().now() };
     stage.store.introduce(stage.engine.instance(), about).await.unwrap();
     let page = stage.reader(Role::Viewer, None).await.get("/admin").await;
-    assert!(page.says("Instances that live") && page.says("web-1 &#60;b&#62;") && page.says("this one"));
+    assert!(page.says("Live instances") && page.says("web-1 &#60;b&#62;") && page.says("this instance"));
     let other = stage.reader(Role::Viewer, Some("acme")).await.get("/admin").await;
-    assert!(!other.says("Instances that live"));
+    assert!(!other.says("Live instances"));
 }
 
 #[tokio::test]
@@ -103,13 +103,17 @@ async fn a_waiting_message_shows_what_comes_and_is_cancelled() {
     let mut reader = stage.reader(Role::Operator, None).await;
     let page = format!("/admin/messages/{id}");
     let before = reader.get(&page).await;
-    assert!(before.says("Try 2 is next") && before.says(">Try 3<") && before.says(">Try 6, the last<"));
+    assert!(
+        before.says("Attempt 2 is next")
+            && before.says(">Attempt 3<")
+            && before.says(">Attempt 6, the last<")
+    );
     assert_eq!(before.body.matches("class=\"ahead\"").count(), 4);
     let answer = reader.press(&page, &format!("{page}/cancel"), "message").await;
     assert_eq!(answer.location(), page);
     assert!(matches!(stage.get(&id).await.state, State::Cancelled { .. }));
     let after = reader.get(&page).await;
-    assert!(after.says("Cancelled: it will not go out") && !after.says("class=\"ahead\""));
+    assert!(after.says("Cancelled: the message will not be sent") && !after.says("class=\"ahead\""));
     assert_eq!(stage.deeds(&id).await, [("operator".to_owned(), "cancel")]);
 }
 
@@ -172,7 +176,7 @@ async fn a_route_shows_when_it_tries_again_and_is_paused_and_resumed() {
     let stage = Stage::new();
     let mut reader = stage.reader(Role::Operator, None).await;
     let page = reader.get("/admin/routes").await;
-    assert!(page.says("6 tries, the last 2 h 30 min after the first"), "{}", page.body);
+    assert!(page.says("6 attempts, the last 2 h 30 min after the first"), "{}", page.body);
     assert_eq!(page.body.matches("<svg class=\"curve\"").count(), 2);
     assert_eq!(page.body.matches(">running<").count(), 2);
     let press = async |reader: &mut crate::reader::Reader, verb: &str| {
@@ -278,8 +282,8 @@ async fn some_or_all_that_match_are_dismissed_after_a_look_at_what_it_means() {
     let id = invoice.to_string();
     assert!(post(&mut reader, &[("id", &id)]).await.says("<dd id=\"count\">1</dd>"));
     let plan = post(&mut reader, &[("status", "dead"), ("all", "yes")]).await;
-    assert!(plan.says("<dd id=\"count\">2</dd>") && plan.says("Nothing has happened yet"));
-    assert!(reader.get("/admin/bulk").await.says("None so far"));
+    assert!(plan.says("<dd id=\"count\">2</dd>") && plan.says("Nothing has changed yet"));
+    assert!(reader.get("/admin/bulk").await.says("No bulk operations"));
     let begun = post(&mut reader, &[("status", "dead"), ("all", "yes"), ("sure", "yes")]).await;
     let page = begun.location().to_owned();
     assert!(page.starts_with("/admin/bulk/"), "{page}");
@@ -287,7 +291,7 @@ async fn some_or_all_that_match_are_dismissed_after_a_look_at_what_it_means() {
     stage.engine.bulk_tick().await.unwrap();
     let done = reader.get(&page).await;
     assert!(done.says(">done<") && done.says("id=\"done\">2</span>") && done.says("aria-label=\"2 of 2\""));
-    assert!(reader.get("/admin/messages?status=dead").await.says("No such message"));
+    assert!(reader.get("/admin/messages?status=dead").await.says("No matching messages"));
     assert!(reader.get("/admin/audit").await.says(&format!("href=\"{page}\"")));
     let late = reader.press(&page, &format!("{page}/stop"), "").await;
     assert_eq!(late.status, StatusCode::CONFLICT);
@@ -302,7 +306,7 @@ async fn some_or_all_that_match_are_dismissed_after_a_look_at_what_it_means() {
 async fn what_was_given_up_stands_together_by_its_error() {
     let stage = Stage::new();
     let mut reader = stage.reader(Role::Operator, None).await;
-    assert!(reader.get("/admin/dead-letters").await.says("Nothing is dead"));
+    assert!(reader.get("/admin/dead-letters").await.says("No dead messages"));
     stage.failed("Invoice").await;
     stage.failed("Tour").await;
     stage.accept(sms()).await;
@@ -313,7 +317,7 @@ async fn what_was_given_up_stands_together_by_its_error() {
     let fingerprint = after.split_once('"').unwrap().0.to_owned();
     let listed = reader.get(&format!("/admin/messages?status=dead&fingerprint={fingerprint}")).await;
     assert_eq!(has(&listed), [false, true, true]);
-    assert!(listed.says("Only those with an error like <b>452 4.2.2 mailbox full</b>"), "{}", listed.body);
+    assert!(listed.says("Only messages with an error like <b>452 4.2.2 mailbox full</b>"), "{}", listed.body);
     let csrf = page.csrf();
     let fields =
         [("csrf", csrf.as_str()), ("action", "dismiss"), ("all", "yes"), ("fingerprint", &fingerprint)];
@@ -351,5 +355,5 @@ async fn what_people_did_is_read_page_by_page_and_by_who_what_and_to_what() {
         "the next page is of the same: {}",
         of_ann.body
     );
-    assert!(reader.get("/admin/audit?action=bulk+retry").await.says("No such deed"));
+    assert!(reader.get("/admin/audit?action=bulk+retry").await.says("No matching actions"));
 }

@@ -60,7 +60,7 @@ async fn what_is_late_or_dead_is_seen_on_routes_without_mails_too() {
     for workspace in [None, Some("default")] {
         let page = stage.reader(Role::Viewer, workspace).await.get("/admin").await;
         assert!(
-            page.says("late: is a worker running?") && page.says(">1 min 1 s ago</time>"),
+            page.says("late: is an instance running?") && page.says(">1 min 1 s ago</time>"),
             "{}",
             page.body
         );
@@ -95,8 +95,8 @@ async fn an_empty_queue_teaches() {
     let stage = Stage::new();
     let mut reader = stage.reader(Role::Viewer, None).await;
     let page = reader.get("/admin/email-queue").await;
-    assert!(page.says("Nothing waits, and nothing has failed") && page.says("redeliver send --route email"));
-    assert!(reader.get("/admin/email-queue?show=failed").await.says("Nothing has failed"));
+    assert!(page.says("No waiting or failed e-mails") && page.says("redeliver send --route email"));
+    assert!(reader.get("/admin/email-queue?show=failed").await.says("No failed e-mails"));
 }
 
 #[tokio::test]
@@ -136,11 +136,11 @@ async fn a_retry_starts_a_failed_mail_over_and_says_so_once() {
     assert_eq!((message.state, message.generation), (State::Waiting { parked_for: None }, 1));
     assert_eq!(stage.deeds(&id).await, [("operator".to_owned(), "retry")]);
     let page = reader.get("/admin/email-queue").await;
-    assert!(page.says("Retried: it is due now") && page.says("class=\"badge active\">due<"));
-    assert!(!reader.get("/admin/email-queue").await.says("Retried: it is due now"), "once");
+    assert!(page.says("Retried: the message is due now") && page.says("class=\"badge active\">due<"));
+    assert!(!reader.get("/admin/email-queue").await.says("Retried: the message is due now"), "once");
     let again = reader.press("/admin/email-queue", &path, "failed").await;
     assert_eq!(again.status, StatusCode::CONFLICT);
-    assert!(again.says("Only what is dead is retried"));
+    assert!(again.says("Only dead messages can be retried"));
 }
 
 #[tokio::test]
@@ -153,8 +153,8 @@ async fn a_dismissed_mail_is_out_of_the_queue_and_can_be_brought_back() {
     assert_eq!(answer.location(), "/admin/email-queue?show=all");
     assert!(matches!(stage.get(&id).await.state, State::Dead { dismissed_at: Some(_), .. }));
     let queue = reader.get("/admin/email-queue").await;
-    assert!(queue.says("Dismissed: it is out") && queue.says(&page) && !queue.says("Invoice"));
-    assert!(reader.get(&page).await.says("Bring it back"));
+    assert!(queue.says("Dismissed: the message left") && queue.says(&page) && !queue.says("Invoice"));
+    assert!(reader.get(&page).await.says("Restore"));
     assert_eq!(reader.press(&page, &format!("{page}/restore"), "message").await.location(), page);
     assert!(reader.get("/admin/email-queue").await.says("Invoice"));
     assert_eq!(
@@ -182,7 +182,7 @@ async fn a_mails_page_says_what_was_tried_and_why_it_was_given_up() {
     running.await.unwrap();
     let page = stage.reader(Role::Operator, None).await.get(&format!("/admin/messages/{id}")).await;
     assert!(page.says("It was given up at") && page.says("the other side will never take it"));
-    assert!(page.says("Try 1: refused") && page.says("550 5.1.1 no such user here"));
+    assert!(page.says("Attempt 1: refused") && page.says("550 5.1.1 no such user here"));
     assert!(
         page.says(&format!("<span class=\"by\">by instance {}", stage.engine.instance())),
         "{}",

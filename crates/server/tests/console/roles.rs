@@ -56,7 +56,7 @@ async fn nothing_is_changed_without_the_token_of_the_session() {
         {
             let answer = reader.post(&path, fields).await;
             assert_eq!(answer.status, StatusCode::FORBIDDEN);
-            assert!(answer.says("The form is not of this session"));
+            assert!(answer.says("The form belongs to another session"));
         }
         let foreign = reader.post_from(&path, &[("csrf", &own)], "cross-site").await;
         assert_eq!(foreign.status, StatusCode::FORBIDDEN, "even with the token");

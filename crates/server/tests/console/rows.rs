@@ -151,8 +151,8 @@ async fn a_row_that_is_retried_starts_over_in_its_table_and_that_is_said_and_lea
     assert_eq!((desk.status(17), desk.status(18)), ("Failed".to_owned(), "Dead".to_owned()));
     let link = format!("<a href=\"{page}\">See the message</a>");
     let seen = desk.reader.get("/admin/messages").await;
-    assert!(seen.says("Retried: it is due now") && seen.says(&link), "{}", seen.body);
-    assert!(!desk.reader.get("/admin/messages").await.says("Retried: it is due now"), "once");
+    assert!(seen.says("Retried: the message is due now") && seen.says(&link), "{}", seen.body);
+    assert!(!desk.reader.get("/admin/messages").await.says("Retried: the message is due now"), "once");
     let audit = desk.reader.get("/admin/audit").await;
     assert!(audit.says(&format!("href=\"{page}\">log:17</a>")), "{}", audit.body);
 }
@@ -163,12 +163,12 @@ async fn a_row_is_put_away_and_brought_back_where_its_table_has_a_word_for_that(
     let page = page_of(17);
     desk.reader.press(&page, &format!("{page}/dismiss"), "message").await;
     assert_eq!(desk.status(17), "Archived");
-    assert!(desk.reader.get("/admin").await.says("Dismissed: it is out"));
+    assert!(desk.reader.get("/admin").await.says("Dismissed: the message left"));
     let dead = desk.reader.get("/admin/messages?status=dead").await;
     assert!(!dead.says(&page) && dead.says(&page_of(18)), "{}", dead.body);
     desk.reader.press(&page, &format!("{page}/restore"), "message").await;
     assert_eq!(desk.status(17), "Dead");
-    assert!(desk.reader.get("/admin").await.says("Brought back"));
+    assert!(desk.reader.get("/admin").await.says("Restored"));
     // Where there is no such word, the row stays as it is, and whoever asked is told what is missing.
     let mut desk = Desk::open(None).await;
     let refused = desk.reader.press(&page, &format!("{page}/dismiss"), "message").await;
@@ -194,7 +194,7 @@ async fn dead_rows_are_a_group_of_their_error_and_are_retried_all_at_once() {
     desk.work_until(17, "Failed").await;
     desk.work_until(18, "Failed").await;
     let groups = desk.reader.get("/admin/dead-letters").await;
-    assert!(groups.says("Nothing is dead"), "{}", groups.body);
+    assert!(groups.says("No dead messages"), "{}", groups.body);
     // And by their names.
     let mut desk = Desk::open(None).await;
     let csrf = desk.reader.get("/admin/messages").await.csrf();
