@@ -13,6 +13,8 @@ const SKIPPED: [&str; 4] = [".git", "target", ".build", "node_modules"];
 pub struct Tree {
     /// All text files, sorted by path.
     pub files: Vec<File>,
+    /// The paths of all other files, such as pictures.
+    pub others: Vec<String>,
 }
 
 /// One text file.
@@ -36,18 +38,18 @@ pub struct Offence {
 }
 
 impl Tree {
-    /// Reads everything under a directory. What isn't UTF-8 is no text and is left out.
+    /// Reads everything under a directory. A file that isn't UTF-8 is known by its path only.
     pub fn read(root: &Path) -> io::Result<Self> {
-        let mut files = Vec::new();
-        collect(root, "", &mut files)?;
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self { files })
+        let mut tree = Self::default();
+        collect(root, "", &mut tree)?;
+        tree.files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(tree)
     }
 
     /// A tree of these files.
     pub fn of(files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| File { path: (*path).into(), text: (*text).into() };
-        Self { files: files.iter().map(file).collect() }
+        Self { files: files.iter().map(file).collect(), others: Vec::new() }
     }
 
     /// The file at this path.
@@ -63,7 +65,8 @@ impl Tree {
     /// Whether something is at this path: a file, or a directory with files in it.
     pub fn has(&self, path: &str) -> bool {
         let inside = format!("{}/", path.trim_end_matches('/'));
-        path.is_empty() || self.files.iter().any(|file| file.path == path || file.path.starts_with(&inside))
+        let mut paths = self.files.iter().map(|file| &file.path).chain(&self.others);
+        path.is_empty() || paths.any(|known| known == path || known.starts_with(&inside))
     }
 }
 
@@ -107,7 +110,7 @@ impl fmt::Display for Offence {
     }
 }
 
-fn collect(directory: &Path, prefix: &str, files: &mut Vec<File>) -> io::Result<()> {
+fn collect(directory: &Path, prefix: &str, tree: &mut Tree) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -118,11 +121,12 @@ fn collect(directory: &Path, prefix: &str, files: &mut Vec<File>) -> io::Result<
         let path = format!("{prefix}{name}");
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            collect(&entry.path(), &format!("{path}/"), files)?;
-        } else if kind.is_file()
-            && let Ok(text) = String::from_utf8(fs::read(entry.path())?)
-        {
-            files.push(File { path, text });
+            collect(&entry.path(), &format!("{path}/"), tree)?;
+        } else if kind.is_file() {
+            match String::from_utf8(fs::read(entry.path())?) {
+                Ok(text) => tree.files.push(File { path, text }),
+                Err(_) => tree.others.push(path),
+            }
         }
     }
     Ok(())
