@@ -55,7 +55,7 @@ pub enum Manner {
 }
 
 /// How long a late answer takes: longer than anybody here waits for one.
-pub const LATE: Duration = Duration::from_secs(5);
+pub const LATE: Duration = Duration::from_secs(15);
 
 /// One carrying as the peer saw it.
 #[derive(Clone, Debug, PartialEq)]

@@ -25,6 +25,8 @@ use crate::make::*;
 
 /// Unconfirmed sends that a message may have here.
 const UNCONFIRMED_MAX: u32 = 2;
+/// How long the engine waits for an answer: a slow machine can connect again within it, and it ends long before a late answer.
+const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often the story looks whether a message has come to its end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -142,7 +144,7 @@ async fn under_engine(rig: &dyn TransportRig, ending: Ending) -> Message {
         expires_after: None,
     };
     // A send that ends by itself gets all the time that it takes.
-    let send_timeout = if ending == Ending::Panics { Duration::from_secs(20) } else { BRIEFLY };
+    let send_timeout = if ending == Ending::Panics { Duration::from_secs(20) } else { SEND_TIMEOUT };
     let route =
         Route { send_timeout, unconfirmed_max: UNCONFIRMED_MAX, ..Route::new("mail", "under test", policy) };
     let (asked, mut sends) = mpsc::unbounded_channel::<Asked>();
