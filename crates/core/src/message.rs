@@ -294,11 +294,6 @@ impl Message {
         }
     }
 
-    /// Whether no send of it may have begun, as far as its counts tell.
-    pub const fn is_unsent(&self) -> bool {
-        self.generation == 0 && self.attempts <= self.attempts_before && self.possible_duplicates == 0
-    }
-
     /// Whether its time had run out at `now`.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|at| at <= now)

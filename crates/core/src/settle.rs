@@ -68,7 +68,8 @@ pub fn lapse(message: &Message, route: &Route, now: Timestamp) -> Option<Change>
         true => take_back_inline_try(&mut next, route),
         false => next.possible_duplicates += 1,
     }
-    if next.is_unsent() {
+    // Whether an earlier claim has sent it, nobody can tell by its counts: those of an inline try look like tries elsewhere.
+    if surely_unsent && lease.claim == 1 {
         next.first_sent_at = None;
     }
     // A suspect that never started was its neighbour's victim, not the culprit.
@@ -726,12 +727,14 @@ pub(crate) mod tests {
         let unstarted = lapse(&claimed(), &hold, at(1_000)).unwrap();
         assert_eq!(unstarted.message.state, State::Waiting { parked_for: None });
         assert_eq!(unstarted.message.possible_duplicates, 0);
-        let dated = Message { first_sent_at: Some(at(990)), ..claimed() };
-        let first_sent_at = |message, route| lapse(message, route, at(1_000)).unwrap().message.first_sent_at;
-        assert_eq!(first_sent_at(&dated, &hold), None, "nothing was sent");
-        let tried = Message { attempts: 1, ..dated.clone() };
-        assert_eq!(first_sent_at(&tried, &hold), Some(at(990)), "an earlier try was");
-        assert_eq!(first_sent_at(&dated, &route()), Some(at(990)), "nobody knows");
+        let first_sent_at = |claim: u64, route: &Route| {
+            let claimed = claimed_with(|lease| lease.claim = claim);
+            let dated = Message { first_sent_at: Some(at(990)), attempts: 1, attempts_before: 1, ..claimed };
+            lapse(&dated, route, at(1_000)).unwrap().message.first_sent_at
+        };
+        assert_eq!(first_sent_at(1, &hold), None, "nothing was sent");
+        assert_eq!(first_sent_at(3, &hold), Some(at(990)), "an earlier claim may have sent it");
+        assert_eq!(first_sent_at(1, &route()), Some(at(990)), "nobody knows");
         let started = lapse(&claimed_with(|lease| lease.started_at = Some(at(1))), &hold, at(1_000)).unwrap();
         assert_eq!(dead_reason(&started), Some(DeadReason::Uncertain));
     }

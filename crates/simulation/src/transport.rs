@@ -188,6 +188,11 @@ impl Transport for SimTransport {
         }
     }
 
+    /// So that the time of the first send is kept.
+    fn carries_emails(&self) -> bool {
+        true
+    }
+
     fn destination(&self, envelope: &Envelope<'_>) -> Name {
         envelope.target.unwrap_or("here").into()
     }

@@ -82,6 +82,8 @@ pub struct Tale {
     pub claimed_at: Timestamp,
     /// Carryings begun.
     pub carryings: u32,
+    /// The time of the first send, as every one of them must have it, and how many have had it.
+    pub first_sent: Option<(Timestamp, u32)>,
     /// The claims under which they were.
     pub carried_claims: HashSet<u64>,
     /// The attempt ids under which they were, and how often.
@@ -182,6 +184,8 @@ impl World {
         self.sources.inserted(row);
         if row.revives {
             self.gone.remove(&row.message.id);
+            // Nobody knows any more when it was first sent.
+            self.tales.entry(row.message.id.clone()).or_default().first_sent = None;
             self.mirror.insert(row.message.id.clone(), row.message.clone());
         } else {
             self.spawned(&row.message);
@@ -454,6 +458,9 @@ impl World {
         let attempt = AttemptId::of(message);
         let tale = self.tales.entry(id.clone()).or_default();
         tale.carryings += 1;
+        let (first_sent_at, sends) = tale.first_sent.get_or_insert((message.first_sent_at.unwrap_or(now), 0));
+        *sends += 1;
+        let first_sent_at = *first_sent_at;
         let twice = !tale.carried_claims.insert(lease.claim);
         let same_attempt = tale.carried_attempts.entry(attempt.clone()).or_insert(0);
         *same_attempt += 1;
@@ -465,6 +472,10 @@ impl World {
             })
         });
         let again = again.copied();
+        if message.first_sent_at != Some(first_sent_at) {
+            let said = message.first_sent_at;
+            self.violate(|| format!("sent {id} as first sent at {said:?}, and before at {first_sent_at}"));
+        }
         if twice {
             self.violate(|| format!("carried {id} twice under claim {}", lease.claim));
         }
@@ -501,6 +512,7 @@ impl World {
     pub fn nothing_sent(&mut self, attempt: &AttemptId) {
         let tale = self.tales.entry(attempt.message.clone()).or_default();
         tale.carryings -= 1;
+        tale.first_sent = tale.first_sent.map(|(at, sends)| (at, sends - 1)).filter(|(_, sends)| *sends > 0);
         if let Some(count) = tale.carried_attempts.get_mut(attempt) {
             *count -= 1;
         }
