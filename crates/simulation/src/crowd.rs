@@ -264,6 +264,11 @@ impl Transport for Receiver {
         Outcome::Delivered { receipt: None }
     }
 
+    /// So that the time of the first send is kept.
+    fn carries_emails(&self) -> bool {
+        true
+    }
+
     fn destination(&self, _: &Envelope<'_>) -> Name {
         "here".into()
     }

@@ -63,7 +63,7 @@ impl Bare {
                 .query_map(params![route, Lane::Medium as u8, now.as_ms(), limit(batch)], read)?
                 .collect::<rusqlite::Result<_>>()?;
             for ((number, _), fence, _) in &found {
-                claim.execute(params![number, fence + 1, 1, now.as_ms() + 60_000])?;
+                claim.execute(params![number, fence + 1, 1, now.as_ms() + 60_000, now.as_ms()])?;
             }
             Ok(found)
         })?;
