@@ -170,7 +170,7 @@ fn a_broker_without_room_has_messages_wait_for_it_with_the_reason_and_without_a_
         until("it waits, and says why", || {
             let sentence = explain(id)["sentence"].to_string();
             sentence.contains("the broker takes nothing for now: low on memory")
-                && sentence.contains("0 of 4 tries made")
+                && sentence.contains("0 of 4 attempts made")
         });
     }
     assert_eq!(arrivals.count(), 0, "there was no room for any");

@@ -103,7 +103,7 @@ fn somebody_new_sees_in_a_minute_that_a_mail_fails_is_tried_again_and_why() {
     // Why, when next, and what if that fails too, in words.
     let sentence = visit.text(".sentence");
     assert!(
-        sentence.starts_with("It failed and is tried again in ") && sentence.contains("try again later"),
+        sentence.starts_with("It failed and is retried in ") && sentence.contains("try again later"),
         "{sentence}"
     );
     assert!(visit.text("li.next").contains("is next"), "{}", visit.text(".timeline"));

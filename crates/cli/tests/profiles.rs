@@ -257,7 +257,7 @@ fn an_inline_failure_leaves_the_outbox_five_tries() {
     assert_eq!(tries, 6);
 }
 
-/// A retry count of r means r + 1 tries made and a wait of 2 s * 2^r, and a message may bring its own budget.
+/// A retry count of r means r + 1 attempts made and a wait of 2 s * 2^r, and a message may bring its own budget.
 #[test]
 fn a_broker_message_waits_by_its_retry_count() {
     let route = route(policy("broker-retry", "broker"));

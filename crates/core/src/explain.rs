@@ -117,7 +117,7 @@ pub fn explain(
     };
     let sentence = match way {
         None => format!(
-            "The config has no route {}: the message is kept and goes out once there is one.",
+            "The config has no route {}: the message is kept, and is sent once there is one.",
             message.route
         ),
         Some(way) => sentence(message, way.route, &shut, now),
@@ -198,29 +198,27 @@ fn words(record: &GateRecord) -> String {
         Closed::Paused => {
             let paused =
                 if reason.starts_with("paused") { reason.to_string() } else { format!("paused ({reason})") };
-            format!("{what} is {paused} since {since}, and goes on when a person resumes it")
+            format!("{what} is {paused} since {since} until an operator resumes it")
         }
         Closed::Suppressed => {
-            "whoever it is for wants no more, and it goes out once a person takes them off the list"
+            "recipient is suppressed; it is sent once an operator removes the address from the list"
                 .to_owned()
         }
         Closed::Held { probe_at: Some(at) } => format!(
-            "{what} is held since {since}, because {reason}; one message finds out at {at} whether that is over, or a person resumes it"
+            "{what} is held since {since}, because {reason}; one message is tried at {at}, or an operator resumes it"
         ),
         Closed::Held { probe_at: None } => {
-            format!("{what} is held since {since}, because {reason}, and goes on when a person resumes it")
+            format!("{what} is held since {since} until an operator resumes it, because {reason}")
         }
-        Closed::Throttled(until) => format!("{what} is left alone until {until}, because {reason}"),
-        Closed::Breaker(BreakerState::Open { probe_at, .. }) => format!(
-            "{what} can't be reached since {since}, and one message finds out at {probe_at} whether it answers again"
-        ),
+        Closed::Throttled(until) => format!("{what} is throttled until {until}, because {reason}"),
+        Closed::Breaker(BreakerState::Open { probe_at, .. }) => {
+            format!("{what} has been unreachable since {since}; one message is tried at {probe_at}")
+        }
         Closed::Breaker(BreakerState::Probing { .. }) => {
-            format!(
-                "{what} can't be reached since {since}, and one message is finding out whether it answers again"
-            )
+            format!("{what} has been unreachable since {since}; one message is being tried")
         }
         Closed::Breaker(BreakerState::Recovering { .. }) => {
-            format!("{what} answers again, and takes a few more each second")
+            format!("{what} answers again; its rate increases every second")
         }
     }
 }
@@ -228,30 +226,30 @@ fn words(record: &GateRecord) -> String {
 /// Why a message is still parked for a gate that nothing closes.
 fn released(key: &GateKey) -> String {
     match key.parts() {
-        ("limit", scope, name) => format!("{scope} {name} has as much as it takes at once"),
-        _ => "it is let go with others, a few at a time".to_owned(),
+        ("limit", scope, name) => format!("{scope} {name} is at its limit"),
+        _ => "it is released with others, a few at a time".to_owned(),
     }
 }
 
 fn waits_because(message: &Message) -> &'static str {
     match message.attempts {
-        0 => "it was to go out later",
-        _ => "it waits for its next try",
+        0 => "it is scheduled for later",
+        _ => "it waits for its next attempt",
     }
 }
 
 fn sentence(message: &Message, route: &Route, shut: &[&GateView], now: Timestamp) -> String {
     let tries = || {
         let max = route.max_attempts(message);
-        format!("{} of {max} tries made{}", message.attempts, last_error(message))
+        format!("{} of {max} attempts made{}", message.attempts, last_error(message))
     };
     match &message.state {
         State::Waiting { .. } => match shut {
-            [] => format!("It is due now and goes out as soon as a worker has room; {}.", tries()),
+            [] => format!("It is due now and is sent as soon as a worker is free; {}.", tries()),
             [only] if &*only.gate == "due" => {
                 let what = match message.attempts {
-                    0 => "It goes out",
-                    _ => "It failed and is tried again",
+                    0 => "It is sent",
+                    _ => "It failed and is retried",
                 };
                 let left = tell_span(in_seconds(message.due_at.since(now)));
                 format!("{what} in {left}, at {}; {}.", message.due_at, tries())
@@ -262,29 +260,29 @@ fn sentence(message: &Message, route: &Route, shut: &[&GateView], now: Timestamp
             }
         },
         State::Claimed(lease) => format!(
-            "It is being sent by instance {}, which has it until {}; {}.",
+            "It is being sent by instance {}, whose lease ends at {}; {}.",
             lease.instance,
             lease.until_at,
             tries()
         ),
         State::HandedOff { report_by: Some(by), .. } => {
-            format!("An outside worker has it and is to report by {by}; {}.", tries())
+            format!("An outside worker has it and must report by {by}; {}.", tries())
         }
         State::HandedOff { report_by: None, .. } => {
             format!("An outside worker has it and will report; {}.", tries())
         }
         State::Delivered { at, receipt } => match receipt {
-            Some(receipt) => format!("It was delivered at {at}; the other side said: {receipt}"),
+            Some(receipt) => format!("It was delivered at {at}; receipt: {receipt}"),
             None => format!("It was delivered at {at}."),
         },
         State::Dead { at, reason, .. } => {
-            format!("It was given up at {at}: {}{}.", dead_because(*reason, route), last_error(message))
+            format!("It died at {at}: {}{}.", dead_because(*reason, route), last_error(message))
         }
         State::Cancelled { at, reason } if &**reason == "operator" => {
-            format!("It was cancelled at {at} by a person.")
+            format!("It was cancelled at {at} by an operator.")
         }
         State::Cancelled { at, reason } if &**reason == "ineligible" => {
-            format!("It was cancelled at {at}: ineligible, because whoever it is for is not active.")
+            format!("It was cancelled at {at}: ineligible, because the recipient is not active.")
         }
         State::Cancelled { at, reason } => format!("It was cancelled at {at}: {reason}."),
     }
@@ -292,14 +290,14 @@ fn sentence(message: &Message, route: &Route, shut: &[&GateView], now: Timestamp
 
 fn dead_because(reason: DeadReason, route: &Route) -> &'static str {
     match reason {
-        DeadReason::AttemptsExhausted => "every try failed",
-        DeadReason::Refused => "the other side will never take it",
-        DeadReason::Expired => "its time ran out",
+        DeadReason::AttemptsExhausted => "every attempt failed",
+        DeadReason::Refused => "the receiver refused it",
+        DeadReason::Expired => "it expired",
         DeadReason::Uncertain => match route.on_lost {
-            OnLost::Hold => "nobody knows whether it went out, and the route says: not twice",
+            OnLost::Hold => "it may have been delivered, and the route does not send twice",
             OnLost::Retry => "no send of it was confirmed; it may already have been delivered",
         },
-        DeadReason::Poison => "its worker vanished with it again and again",
+        DeadReason::Poison => "its worker crashed repeatedly",
     }
 }
 
@@ -311,7 +309,7 @@ fn in_seconds(span: Duration) -> Duration {
 fn last_error(message: &Message) -> String {
     match &message.last_error {
         None => String::new(),
-        Some(error) => format!(", the last error was {}", error.said()),
+        Some(error) => format!(", last error: {}", error.said()),
     }
 }
 

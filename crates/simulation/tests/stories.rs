@@ -91,7 +91,7 @@ fn an_explanation_names_the_gate_that_a_message_waits_for() {
     let (engine, id) = (Arc::clone(&stage.engine), ids[0].clone());
     let said = stage.now(async move { engine.explain(&id).await }).unwrap().unwrap();
     assert!(said.sentence.contains("destination mx is paused by ada since"), "{}", said.sentence);
-    assert!(said.sentence.contains("goes on when a person resumes it"), "{}", said.sentence);
+    assert!(said.sentence.contains("until an operator resumes it"), "{}", said.sentence);
     assert_eq!(said.earliest_at, None);
 }
 

@@ -43,9 +43,9 @@ fn a_message_that_waits_for_its_next_try_says_when_and_why() {
     assert_eq!(said.earliest_at, Some(Timestamp::from_ms(30_000)));
     assert_eq!(
         said.sentence,
-        "It failed and is tried again in 30 s, at 1970-01-01T00:00:30.000Z; 2 of 6 tries made, the last error was 451 try later."
+        "It failed and is retried in 30 s, at 1970-01-01T00:00:30.000Z; 2 of 6 attempts made, last error: 451 try later."
     );
-    assert_eq!(said.gates[0].reason.as_deref(), Some("it waits for its next try"));
+    assert_eq!(said.gates[0].reason.as_deref(), Some("it waits for its next attempt"));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_due_message_behind_a_pause_has_no_earliest_time() {
     assert_eq!(said.earliest_at, None);
     assert_eq!(
         said.sentence,
-        "It waits: route email is paused by ann since 1970-01-01T00:00:00.000Z, and goes on when a person resumes it; 0 of 6 tries made."
+        "It waits: route email is paused by ann since 1970-01-01T00:00:00.000Z until an operator resumes it; 0 of 6 attempts made."
     );
     assert!(said.gates.iter().any(|view| &*view.gate == "pause:route:email" && !view.open));
 }
@@ -71,24 +71,21 @@ fn every_gate_says_in_plain_words_why_it_is_closed_and_who_opens_it() {
     for (record, words) in [
         (
             record(hold(), Closed::Held { probe_at: Some(at) }),
-            "destination mx is held since 1970-01-01T00:00:00.000Z, because because; one message finds out at 1970-01-01T00:00:09.000Z",
+            "destination mx is held since 1970-01-01T00:00:00.000Z, because because; one message is tried at 1970-01-01T00:00:09.000Z",
         ),
-        (
-            record(hold(), Closed::Held { probe_at: None }),
-            "because because, and goes on when a person resumes it",
-        ),
+        (record(hold(), Closed::Held { probe_at: None }), "until an operator resumes it, because because"),
         (
             record(GateKey::throttle("mx"), Closed::Throttled(at)),
-            "destination mx is left alone until 1970-01-01T00:00:09.000Z, because because",
+            "destination mx is throttled until 1970-01-01T00:00:09.000Z, because because",
         ),
         (
             breaker(BreakerState::Open { probe_at: at, trips: 1 }),
-            "destination mx can't be reached since 1970-01-01T00:00:00.000Z, and one message finds out at 1970-01-01T00:00:09.000Z",
+            "destination mx has been unreachable since 1970-01-01T00:00:00.000Z; one message is tried at 1970-01-01T00:00:09.000Z",
         ),
-        (breaker(BreakerState::Probing { until: at, trips: 1 }), "is finding out"),
+        (breaker(BreakerState::Probing { until: at, trips: 1 }), "one message is being tried"),
         (
             record(GateKey::suppression("default"), Closed::Suppressed),
-            "wants no more, and it goes out once a person takes them off the list",
+            "recipient is suppressed; it is sent once an operator removes the address",
         ),
     ] {
         let key = record.key.clone();
@@ -100,7 +97,7 @@ fn every_gate_says_in_plain_words_why_it_is_closed_and_who_opens_it() {
     let limit = GateKey::limit("mx");
     let parked = Message { state: State::Waiting { parked_for: Some(limit) }, ..message(0, 0) };
     let said = told(&parked, &[]).sentence;
-    assert!(said.contains("destination mx has as much as it takes at once"), "{said}");
+    assert!(said.contains("destination mx is at its limit"), "{said}");
 }
 
 #[test]
@@ -112,7 +109,7 @@ fn what_is_closed_now_and_open_in_time_is_nothing_that_a_message_waits_for() {
         explain(message, &Content::default(), Some(&way), &[], Timestamp::default()).sentence
     };
     let planned = message(0, 30);
-    assert!(said(&planned).starts_with("It goes out in 30 s"), "{}", said(&planned));
+    assert!(said(&planned).starts_with("It is sent in 30 s"), "{}", said(&planned));
     let moved = Message { scheduled_for: Timestamp::from_ms(10_000), ..planned };
     assert!(said(&moved).contains("outside of its window: not before"), "{}", said(&moved));
 }
@@ -121,14 +118,14 @@ fn what_is_closed_now_and_open_in_time_is_nothing_that_a_message_waits_for() {
 fn a_message_that_has_just_failed_does_not_wait_for_its_own_sender() {
     let route = route();
     let said = |message: &Message, until_ms: i64| {
-        let busy = "its sender has just sent another";
+        let busy = "its sender is keeping its spacing";
         let own = vec![GateView::closed("spacing", Some(Timestamp::from_ms(until_ms)), busy)];
         let way = Way { route: &route, destination: "mx", lacks: None, own };
         explain(message, &Content::default(), Some(&way), &[], Timestamp::default()).sentence
     };
     let failed = Message { scheduled_for: Timestamp::default(), ..message(1, 30) };
-    assert!(said(&failed, 20_000).starts_with("It failed and is tried again in 30 s"));
-    assert!(said(&failed, 40_000).contains("its sender has just sent another: not before"));
+    assert!(said(&failed, 20_000).starts_with("It failed and is retried in 30 s"));
+    assert!(said(&failed, 40_000).contains("its sender is keeping its spacing: not before"));
 }
 
 #[test]
@@ -143,7 +140,7 @@ fn a_parked_message_whose_gate_has_opened_is_about_to_be_let_go() {
     let gate = GateKey::hold(Scope::Destination, "mx");
     let parked = Message { state: State::Waiting { parked_for: Some(gate) }, ..message(0, 0) };
     let said = told(&parked, &[]);
-    assert!(said.sentence.contains("let go with others"), "{}", said.sentence);
+    assert!(said.sentence.contains("released with others"), "{}", said.sentence);
 }
 
 #[test]
@@ -159,7 +156,7 @@ fn a_message_whose_transport_has_nowhere_to_go_says_what_is_missing() {
     let lacks = Some("no SMTP server is configured: set SMTP_URL".into());
     let way = Way { route: &route, destination: "smtp", lacks, own: Vec::new() };
     let said = explain(&message, &Content::default(), Some(&way), &[], Timestamp::default());
-    assert_eq!(said.sentence, "It waits: no SMTP server is configured: set SMTP_URL; 0 of 6 tries made.");
+    assert_eq!(said.sentence, "It waits: no SMTP server is configured: set SMTP_URL; 0 of 6 attempts made.");
     assert_eq!(said.earliest_at, None);
 }
 

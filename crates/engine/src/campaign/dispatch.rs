@@ -22,13 +22,13 @@ use crate::store::StoreError;
 /// How soon a mail is looked at again that could not be looked at.
 const SHORT_WAIT: Duration = Duration::from_secs(1);
 /// Why a mail waits whose recipient wants no more.
-pub(super) const SUPPRESSED: &str = "whoever it is for wants no more";
+pub(super) const SUPPRESSED: &str = "recipient is suppressed";
 /// Why a mail waits whose prospect was paused.
-const PAUSED: &str = "paused by a person";
+const PAUSED: &str = "paused by an operator";
 /// Why a mail waits whose window is closed.
-pub(super) const OUTSIDE: &str = "it is outside of its window";
+pub(super) const OUTSIDE: &str = "it is outside its sending window";
 /// Why a mail waits whose sender keeps a distance.
-pub(super) const BUSY: &str = "its sender has just sent another";
+pub(super) const BUSY: &str = "its sender is keeping its spacing";
 /// How soon one that this instance can do nothing with.
 const LONG_WAIT: Duration = Duration::from_secs(60);
 

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::store::StoreError;
 
 /// Why a mail never follows the step before it.
-const REFUSED_BEFORE: &str = "the step before it was refused, and it is cancelled when its time comes";
+const REFUSED_BEFORE: &str = "the step before it was refused; it is cancelled when due";
 
 impl Engine {
     /// What stands before a mail of a campaign, in the order in which it is asked; nothing for any other message.
@@ -46,17 +46,14 @@ impl Engine {
 
 fn its_campaign(dossier: &Dossier) -> GateView {
     let is_ended = dossier.state == CampaignState::Cancelled;
-    let words = || (None, "its campaign was ended, and it is cancelled when its time comes".to_owned());
+    let words = || (None, "its campaign was cancelled; it is cancelled when due".to_owned());
     gate("campaign", is_ended.then(words))
 }
 
 fn its_prospect(dossier: &Dossier) -> GateView {
     let record = &dossier.prospect;
-    let stopped =
-        |reason| format!("whoever it is for was stopped ({reason}), and it is cancelled when its time comes");
-    let paused = |since| {
-        format!("whoever it is for is paused since {since}, and it goes out once a person resumes them")
-    };
+    let stopped = |reason| format!("prospect was stopped ({reason}); it is cancelled when due");
+    let paused = |since| format!("prospect is paused since {since} until an operator resumes them");
     let words = record.stopped_for.as_ref().map(stopped).or_else(|| record.paused_at.map(paused));
     gate("prospect", words.map(|words| (None, words)))
 }

@@ -311,7 +311,7 @@ async fn a_prospect_is_paused_and_resumed_by_whoever_may_and_not_once_they_are_s
     let mails = rig.get(&format!("/v1/campaigns/{id}/schedule?limit=4")).await.json();
     let mail = mails["items"][2]["id"].as_str().unwrap();
     let said = rig.get(&format!("/v1/messages/{mail}/explain")).await.json();
-    assert!(said["sentence"].as_str().unwrap().contains("whoever it is for is paused since 20"), "{said}");
+    assert!(said["sentence"].as_str().unwrap().contains("prospect is paused since 20"), "{said}");
     assert_eq!(rig.post(&format!("{one}/resume"), "").await.json(), seen);
     assert_eq!(rig.post(&format!("{one}/resume"), "").await.status, 200);
     let other = rig.key(Role::Admin, Some("other")).await;

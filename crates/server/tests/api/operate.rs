@@ -21,7 +21,7 @@ async fn a_dead_message_is_looked_into_put_away_brought_back_and_started_over() 
         ["due_at", "claimed_at", "sent_at", "at"].map(|name| history["items"][0][name].as_str().unwrap());
     assert!(course.is_sorted() && dead["due_at"] == course[0], "{history}");
     let why = rig.get(&format!("/v1/messages/{id}/explain")).await.json();
-    assert!(why["sentence"].as_str().unwrap().contains("given up"), "{why}");
+    assert!(why["sentence"].as_str().unwrap().contains("the receiver refused it"), "{why}");
     let act = async |action: &str| rig.post(&format!("/v1/messages/{id}/{action}"), "").await;
     assert_eq!(act("restore").await.status, 409);
     assert!(!act("dismiss").await.json()["dismissed_at"].is_null());

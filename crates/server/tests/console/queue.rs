@@ -181,7 +181,7 @@ async fn a_mails_page_says_what_was_tried_and_why_it_was_given_up() {
     stopper.stop();
     running.await.unwrap();
     let page = stage.reader(Role::Operator, None).await.get(&format!("/admin/messages/{id}")).await;
-    assert!(page.says("It was given up at") && page.says("the other side will never take it"));
+    assert!(page.says("It died at") && page.says("the receiver refused it"));
     assert!(page.says("Attempt 1: refused") && page.says("550 5.1.1 no such user here"));
     assert!(
         page.says(&format!("<span class=\"by\">by instance {}", stage.engine.instance())),

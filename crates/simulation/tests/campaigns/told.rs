@@ -119,7 +119,7 @@ fn a_mail_that_waits_says_for_which_window_quota_distance_or_step() {
         &format!(r#"{{ "zone": "Europe/Paris", "blackouts": ["{today}"] }}"#),
         "p-1:c:1",
         "window",
-        "it is outside of its window: not before",
+        "it is outside its sending window: not before",
     );
     check(
         r#"{ "zone": "Europe/Paris", "daily_quota": 1 }"#,
@@ -131,7 +131,7 @@ fn a_mail_that_waits_says_for_which_window_quota_distance_or_step() {
         r#"{ "spacing": ["10m", "10m"] }"#,
         "p-3:c:1",
         "spacing",
-        "its sender has just sent another: not before",
+        "its sender is keeping its spacing: not before",
     );
     let mut stage = Stage::at_ease(campaigns_route(), |carrying| match carrying.message.attempts {
         0..3 => (AT_ONCE, Outcome::Failed(Failure::new("451 later"))),
@@ -159,7 +159,7 @@ fn a_mail_whose_step_before_was_refused_says_in_words_that_it_never_follows() {
     launch(&mut stage, "c");
     stage.pass(Duration::from_secs(100));
     let said = explained(&mut stage, "p-1:c:2");
-    let words = "the step before it was refused, and it is cancelled when its time comes";
+    let words = "the step before it was refused; it is cancelled when due";
     assert!(said.sentence.contains(words), "{}", said.sentence);
 }
 
@@ -171,16 +171,14 @@ fn a_mail_to_whoever_is_paused_says_so_before_its_time_and_after() {
     act(&mut stage, async |engine| engine.pause_prospect("c", "p-1", &"ann".into()).await.map(drop)).unwrap();
     let since = stage.time();
     let said = explained(&mut stage, "p-1:c:1");
-    let words =
-        format!("whoever it is for is paused since {since}, and it goes out once a person resumes them");
+    let words = format!("prospect is paused since {since} until an operator resumes them");
     assert!(said.sentence.contains(&words) && said.earliest_at.is_none(), "{}", said.sentence);
     stage.pass(DAY);
     let said = explained(&mut stage, "p-1:c:1");
-    let words = format!(
-        "It waits: prospect p-1 is paused by a person since {since}, and goes on when a person resumes it"
-    );
+    let words =
+        format!("It waits: prospect p-1 is paused by an operator since {since} until an operator resumes it");
     assert!(said.sentence.starts_with(&words), "{}", said.sentence);
-    assert!(!said.sentence.contains("whoever it is for"), "said once: {}", said.sentence);
+    assert!(!said.sentence.contains("prospect is paused"), "said once: {}", said.sentence);
     act(&mut stage, async |engine| engine.resume_prospect("c", "p-1", &"ann".into()).await.map(drop))
         .unwrap();
     assert!(!explained(&mut stage, "p-1:c:2").sentence.contains("paused"));
