@@ -12,13 +12,13 @@ use crate::stage::{Stage, mail, sink, until, until_status, url};
 async fn one_who_only_accepts_leaves_the_carrying_to_another() {
     let (stage, sink) = (Stage::new(), sink("accept").await);
     let carrier = stage.outbox().smtp(url(&sink)).open().await.unwrap();
-    let worker = carrier.start().unwrap();
     let client = stage.outbox().accept_only().open().await.unwrap();
     assert!(matches!(client.start(), Err(Error::Misused(_))));
 
     let sent = client.send_or_queue(mail().key("booking-1")).await.unwrap();
 
     assert!(matches!(sent, Sent::Queued { .. }), "{sent:?}");
+    let worker = carrier.start().unwrap();
     until_status(&client, sent.id(), Status::Delivered).await;
     worker.stop().await.unwrap();
     assert_eq!(sink.mails().len(), 1);
