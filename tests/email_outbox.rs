@@ -203,6 +203,8 @@ fn a_mail_is_dated_when_it_is_first_sent_and_keeps_that_date() {
     let later = place.path("later");
     std::fs::write(&later, "2026-12-06T09:00:00Z").unwrap();
     std::fs::rename(&later, place.path("clock")).unwrap();
+    let has_moved = |at: &Value| at.as_str().is_some_and(|at| at.starts_with("2026-12-06T09:00:00"));
+    until("the clock has moved", || has_moved(&server.get("/v1/stats").json["at"]));
     until("the route is resumed", || server.post("/v1/routes/email/resume", &json!({})).status == 200);
     server.leap(3);
     let date = |number: usize| {
