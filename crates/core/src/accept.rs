@@ -223,39 +223,27 @@ pub fn repeat(
     route: &Route,
     now: Timestamp,
 ) -> Repeat {
-    let is_refused = matches!(row.message.state, State::Dead { reason: DeadReason::Refused, .. });
-    if is_refused {
-        let copy = row.clone();
-        return match said_again(known, current, row, source, route, now) {
-            Repeat::Conflict => Repeat::Apart(Box::new(without_key(copy))),
-            other => other,
-        };
-    }
-    said_again(known, current, row, source, route, now)
-}
-
-fn without_key(row: NewRow) -> NewRow {
-    NewRow { message: Message { key: None, ..row.message }, hash: None, ..row }
-}
-
-fn said_again(
-    known: &Known,
-    current: Option<&Content>,
-    row: NewRow,
-    source: Source,
-    route: &Route,
-    now: Timestamp,
-) -> Repeat {
     match source {
         Source::Caller => {
             let same = row.hash.is_none() || known.hash.is_none() || row.hash == known.hash;
             if same || planted::is(Bug::ConflictTakenForDuplicate) {
                 Repeat::Duplicate
             } else {
-                Repeat::Conflict
+                conflict(row)
             }
         }
         Source::Broker { redelivered } => come_back(known, current, row, redelivered, route, now),
+    }
+}
+
+/// Another message has the key. Input that was refused already has no other place, and is kept without a key.
+fn conflict(row: NewRow) -> Repeat {
+    match row.message.state {
+        State::Dead { reason: DeadReason::Refused, .. } => {
+            let message = Message { key: None, ..row.message };
+            Repeat::Apart(Box::new(NewRow { message, hash: None, ..row }))
+        }
+        _ => Repeat::Conflict,
     }
 }
 
@@ -272,11 +260,11 @@ fn come_back(
     }
     // A source can't know what others call theirs: what goes another way is another message.
     if known.message.as_ref().is_some_and(|message| message.route != row.message.route) {
-        return Repeat::Conflict;
+        return conflict(row);
     }
     let Some((attempts_before, attempts, under_way, delivered)) = standing(known) else {
         // The key is there and nothing else is: whatever this is, it must not be lost.
-        return Repeat::Conflict;
+        return conflict(row);
     };
     let said = row.message.attempts;
     let is_said_before = said <= attempts_before;
@@ -289,7 +277,7 @@ fn come_back(
             }
             // Another message has the same key. It must neither replace this one nor be taken for it.
             Some(false) if under_way && !planted::is(Bug::OtherContentReplacesMessage) => {
-                return Repeat::Conflict;
+                return conflict(row);
             }
             Some(_) => {}
         }
