@@ -142,8 +142,14 @@ pub struct Examined {
     pub lockless: u64,
     /// Failed rows whose next try is at no time that this table's times can be compared with.
     pub untimely: u64,
-    /// Rows that have been with their sender for a long time.
-    pub old: Old,
+}
+
+impl Examined {
+    /// Rows that have been with their sender for a long time: only one status has any.
+    pub fn old(&self) -> Old {
+        let mut all = self.tallies.iter().map(|tally| tally.old);
+        all.find(|old| *old != Old::default()).unwrap_or_default()
+    }
 }
 
 /// An application's table in some database.

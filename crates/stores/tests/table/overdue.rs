@@ -66,10 +66,10 @@ async fn counted_by_age(rig: &Rig) {
         assert_eq!((count.state, count.old), ("handed_off", old), "after {time} s");
     }
     let examined = rig.rows(mapping()).await.examine(at(7 * 24 * hour)).await.unwrap();
-    assert_eq!((examined.old.than, examined.old.since_unknown), ([1; 3], 0));
+    assert_eq!((examined.old().than, examined.old().since_unknown), ([1; 3], 0));
     rig.place.say("UPDATE \"EmailLog\" SET \"LastQueuedAt\" = NULL");
     let examined = rig.rows(mapping()).await.examine(at(7 * 24 * hour)).await.unwrap();
-    assert_eq!((examined.old.than, examined.old.since_unknown), ([0; 3], 1));
+    assert_eq!((examined.old().than, examined.old().since_unknown), ([0; 3], 1));
 }
 
 #[test]

@@ -53,7 +53,8 @@ fn judge(mapping: &Mapping, examined: &Examined) -> Vec<Finding> {
             format!("correct the rows, or tables.{name}.words"),
         ));
     }
-    let [hour, day, week] = examined.old.than;
+    let old = examined.old();
+    let [hour, day, week] = old.than;
     if hour > 0 {
         findings.push(Finding::warning(
             "table",
@@ -71,13 +72,13 @@ fn judge(mapping: &Mapping, examined: &Examined) -> Vec<Finding> {
         ));
     }
     if let (Some(_), Some(column), 1..) =
-        (mapping.report_within, &mapping.columns.last_queued_at, examined.old.since_unknown)
+        (mapping.report_within, &mapping.columns.last_queued_at, old.since_unknown)
     {
         findings.push(Finding::warning(
             "table",
             format!(
                 "{name}: {} {:?} without a {column}, which report_within counts from",
-                rows(examined.old.since_unknown),
+                rows(old.since_unknown),
                 mapping.words.pending
             ),
             format!(

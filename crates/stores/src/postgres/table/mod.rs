@@ -319,7 +319,6 @@ async fn examine(db: &Client, shape: &Shape, now: Timestamp) -> Result<Examined,
         negative: count(1)?,
         lockless: count(2)?,
         untimely: count(3)?,
-        old: old(db, shape, now).await?,
     })
 }
 

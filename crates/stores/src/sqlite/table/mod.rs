@@ -296,7 +296,6 @@ fn examine(db: &Connection, shape: &Shape, now: Timestamp) -> Result<Examined, F
         negative: count_of(row, 1)?,
         lockless: count_of(row, 2)?,
         untimely: count_of(row, 3)?,
-        old: old(db, shape, now)?,
     })
 }
 
