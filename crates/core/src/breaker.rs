@@ -125,7 +125,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// This instance's part of so many. The parts of all instances add up to it.
+    /// This instance's part of `count`. The parts of all instances add up to it.
     pub fn part_of(self, count: u64) -> u64 {
         let all = self.all.max(1);
         count / all + u64::from(self.before < count % all)

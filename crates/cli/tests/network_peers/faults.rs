@@ -20,10 +20,10 @@ use crate::story::{breathe, until_some_within};
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Sends of a message that may stay unconfirmed.
-pub const UNCONFIRMED_MAX: usize = 5;
+const UNCONFIRMED_MAX: usize = 5;
 
-/// How often messages are tried: no fault lasts for so many tries.
-pub const POLICY: &str =
+/// Enough attempts that no fault uses them up.
+const POLICY: &str =
     "[policies.quick]\nbackoff = [\"200ms\"]\nmax_attempts = 1000\n[engine]\npoll_interval = \"100ms\"\n";
 
 /// What happens to the connections of one route or intake.
@@ -78,7 +78,7 @@ impl Lane {
         Kind::ALL.into_iter().map(|kind| Self { kind, proxy: Proxy::before(port), cuts, delay }).collect()
     }
 
-    /// Lets the network fail while `put` adds so many messages, and heals it. `settled` waits until all that was added
+    /// Lets the network fail while `put` adds `count` messages, and heals it. `settled` waits until all that was added
     /// has ended.
     fn fail(&self, put: impl Fn(usize), settled: impl Fn()) {
         let Self { kind, proxy, cuts, delay } = self;
@@ -135,6 +135,29 @@ impl Lane {
         put(2);
         settled();
     }
+}
+
+/// A route for each lane, by a transport of its own, to a target with the lane's name if it needs one.
+pub fn outbound(lanes: &[Lane], has_target: bool, transport: impl Fn(&Lane) -> String) -> String {
+    let of_lane = |lane: &Lane| {
+        let (name, transport) = (lane.kind.name(), transport(lane));
+        let target = if has_target { format!("target = \"{name}\"\n") } else { String::new() };
+        format!(
+            "\n[transports.{name}]\n{transport}\n[routes.{name}]\ntransport = \"{name}\"\npolicy = \"quick\"\n\
+             unconfirmed_max = {UNCONFIRMED_MAX}\n{target}"
+        )
+    };
+    POLICY.to_owned() + &lanes.iter().map(of_lane).collect::<String>()
+}
+
+/// An intake and a route for each lane.
+pub fn inbound(lanes: &[Lane], intake: impl Fn(&Lane) -> String) -> String {
+    let of_lane = |lane: &Lane| {
+        let (name, intake) = (lane.kind.name(), intake(lane));
+        format!("\n[routes.{name}]\ntransport = \"script\"\npolicy = \"quick\"\n\n[intakes.{name}]\n{intake}")
+    };
+    let lanes: String = lanes.iter().map(of_lane).collect();
+    format!("{POLICY}[transports.script]\nkind = \"scripted\"\n{lanes}")
 }
 
 /// Lets every lane fail at once. `put` adds the messages of these numbers to a lane, `settled` waits until so many of it
@@ -209,7 +232,7 @@ impl Subject {
         run(self.place.client().list(filter)).unwrap()
     }
 
-    /// Waits until so many messages of a route have ended.
+    /// Waits until `count` messages of a route have ended.
     pub fn settled(&self, route: &str, count: usize) {
         let what = format!("{count} messages of {route} have ended");
         let ended = |message: &Message| message.state.ended_at().is_some();

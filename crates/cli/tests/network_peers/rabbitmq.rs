@@ -1,7 +1,6 @@
 //! Queues of RabbitMQ over a network that fails: messages published to them, and taken from them.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use redeliver_servers::proxy::Way;
 use redeliver_servers::rabbitmq::RabbitmqServer;
 use serde_json::json;
 
-use crate::faults::{Kind, Lane, POLICY, Subject, UNCONFIRMED_MAX, fail_all, wait_for};
+use crate::faults::{Kind, Lane, Subject, fail_all, inbound, outbound, wait_for};
 use crate::story::broker::{Arrivals, Peer, consumer};
 
 /// In the middle of a message's frames and of a confirm.
@@ -30,63 +29,25 @@ fn broker(lane: &Lane) -> String {
     // After twice as long a broker is gone.
     let heartbeat = if lane.kind == Kind::BlackHole { "1s" } else { "5s" };
     format!(
-        "url = \"amqp://guest:guest@127.0.0.1:{}\"\nconnect_timeout = \"{timeout}\"\nheartbeat = \"{heartbeat}\"\n",
+        "kind = \"rabbitmq\"\nurl = \"amqp://guest:guest@127.0.0.1:{}\"\nconnect_timeout = \"{timeout}\"\nheartbeat = \"{heartbeat}\"\n",
         lane.proxy.port()
     )
 }
 
-fn outbound(lanes: &[Lane]) -> String {
-    let mut config = POLICY.to_owned();
-    for lane in lanes {
-        let (name, timeout, broker) = (lane.kind.name(), lane.kind.timeout(), broker(lane));
-        write!(
-            config,
-            r#"
-[transports.{name}]
-kind = "rabbitmq"
-{broker}confirm_timeout = "{timeout}"
-
-[routes.{name}]
-transport = "{name}"
-target = "{name}"
-policy = "quick"
-unconfirmed_max = {UNCONFIRMED_MAX}
-"#
-        )
-        .unwrap();
-    }
-    config
+fn publisher(lane: &Lane) -> String {
+    format!("{}confirm_timeout = \"{}\"\n", broker(lane), lane.kind.timeout())
 }
 
-/// One intake and one route for each lane.
-fn inbound(lanes: &[Lane]) -> String {
-    let mut config = format!("{POLICY}[transports.script]\nkind = \"scripted\"\n");
-    for lane in lanes {
-        let (name, broker) = (lane.kind.name(), broker(lane));
-        write!(
-            config,
-            r#"
-[routes.{name}]
-transport = "script"
-policy = "quick"
-
-[intakes.{name}]
-kind = "rabbitmq"
-{broker}queue = "{name}"
-route = "{name}"
-rejects = "{name}"
-"#
-        )
-        .unwrap();
-    }
-    config
+fn queue(lane: &Lane) -> String {
+    let name = lane.kind.name();
+    format!("{}queue = \"{name}\"\nroute = \"{name}\"\nrejects = \"{name}\"\n", broker(lane))
 }
 
 #[test]
 fn messages_to_rabbitmq_end_with_few_copies_whatever_the_network_does() {
     let server = RabbitmqServer::start();
     let lanes = Lane::all(server.port(), &OUTBOUND_CUTS, DELAY);
-    let subject = Subject::start(&outbound(&lanes));
+    let subject = Subject::start(&outbound(&lanes, true, publisher));
     let out = subject.place.path("arrived");
     let queues = Kind::ALL.map(Kind::name).join(",");
     let _consumer = consumer(&server.url(), &queues, &out, &[]);
@@ -127,7 +88,7 @@ fn queues_with_messages(server: &RabbitmqServer) -> Vec<String> {
 fn what_was_acknowledged_to_rabbitmq_is_stored_once_whatever_the_network_does() {
     let server = RabbitmqServer::start();
     let lanes = Lane::all(server.port(), &INBOUND_CUTS, DELAY);
-    let subject = Subject::start(&inbound(&lanes));
+    let subject = Subject::start(&inbound(&lanes, queue));
     for kind in Kind::ALL {
         subject.process.logs(&format!("taking what comes to the queue {} of", kind.name()));
     }

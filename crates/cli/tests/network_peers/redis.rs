@@ -1,68 +1,30 @@
 //! Streams of Redis over a network that fails: messages written to them, and taken from them.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use redeliver_servers::proxy::Way;
 use redeliver_servers::redis::RedisServer;
 use serde_json::json;
 
-use crate::faults::{Kind, Lane, POLICY, Subject, UNCONFIRMED_MAX, fail_all, wait_for};
+use crate::faults::{Kind, Lane, Subject, fail_all, inbound, outbound, wait_for};
 
 /// In the middle of a command and of its answer.
 const CUTS: [(Way, usize); 5] =
     [(Way::Up, 1), (Way::Up, 40), (Way::Up, 150), (Way::Down, 1), (Way::Down, 10)];
 
-fn outbound(lanes: &[Lane]) -> String {
-    let mut config = POLICY.to_owned();
-    for Lane { kind, proxy, .. } in lanes {
-        let (name, timeout, port) = (kind.name(), kind.timeout(), proxy.port());
-        write!(
-            config,
-            r#"
-[transports.{name}]
-kind = "redis"
-url = "redis://127.0.0.1:{port}"
-connect_timeout = "{timeout}"
-reply_timeout = "{timeout}"
-
-[routes.{name}]
-transport = "{name}"
-target = "{name}"
-policy = "quick"
-unconfirmed_max = {UNCONFIRMED_MAX}
-"#
-        )
-        .unwrap();
-    }
-    config
+/// Where the lane's server is, and how long it may be silent.
+fn redis(lane: &Lane) -> String {
+    let (timeout, port) = (lane.kind.timeout(), lane.proxy.port());
+    format!(
+        "kind = \"redis\"\nurl = \"redis://127.0.0.1:{port}\"\nconnect_timeout = \"{timeout}\"\n\
+         reply_timeout = \"{timeout}\"\n"
+    )
 }
 
-/// One intake and one route for each lane.
-fn inbound(lanes: &[Lane]) -> String {
-    let mut config = format!("{POLICY}[transports.script]\nkind = \"scripted\"\n");
-    for Lane { kind, proxy, .. } in lanes {
-        let (name, timeout, port) = (kind.name(), kind.timeout(), proxy.port());
-        write!(
-            config,
-            r#"
-[routes.{name}]
-transport = "script"
-policy = "quick"
-
-[intakes.{name}]
-kind = "redis"
-url = "redis://127.0.0.1:{port}"
-connect_timeout = "{timeout}"
-reply_timeout = "{timeout}"
-stream = "{name}"
-rejects = "{name}"
-"#
-        )
-        .unwrap();
-    }
-    config
+fn stream(lane: &Lane) -> String {
+    let name = lane.kind.name();
+    format!("{}stream = \"{name}\"\nrejects = \"{name}\"\n", redis(lane))
 }
 
 /// The values of the field `payload` in a stream, and how often each is there.
@@ -80,7 +42,7 @@ fn copies(server: &RedisServer, stream: &str) -> BTreeMap<String, usize> {
 fn messages_to_redis_end_with_few_copies_whatever_the_network_does() {
     let server = RedisServer::start();
     let lanes = Lane::all(server.port(), &CUTS, Duration::from_secs(3));
-    let subject = Subject::start(&outbound(&lanes));
+    let subject = Subject::start(&outbound(&lanes, true, redis));
     let message = |lane: &Lane, n: usize| {
         let (name, key) = (lane.kind.name(), format!("{}-{n}", lane.kind.name()));
         json!({ "route": name, "key": key, "payload": key })
@@ -111,7 +73,7 @@ fn acknowledged(server: &RedisServer, stream: &str) -> usize {
 fn what_was_acknowledged_to_redis_is_stored_once_whatever_the_network_does() {
     let server = RedisServer::start();
     let lanes = Lane::all(server.port(), &CUTS, Duration::from_secs(3));
-    let subject = Subject::start(&inbound(&lanes));
+    let subject = Subject::start(&inbound(&lanes, stream));
     fail_all(
         &lanes,
         |lane, numbers| {

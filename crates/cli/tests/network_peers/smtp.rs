@@ -1,13 +1,12 @@
 //! Mails over a network that fails.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use redeliver_servers::proxy::Way;
 use serde_json::{Value, json};
 
-use crate::faults::{Kind, Lane, POLICY, Subject, UNCONFIRMED_MAX, fail_all};
+use crate::faults::{Kind, Lane, Subject, fail_all, outbound};
 use crate::story::peer::{Peer, Sink};
 
 /// In the middle of a command, of a mail's header, and of every answer, that to the whole mail included.
@@ -23,31 +22,18 @@ const CUTS: [(Way, usize); 9] = [
     (Way::Down, 100),
 ];
 
-fn config(lanes: &[Lane]) -> String {
-    let mut config = POLICY.to_owned();
-    for Lane { kind, proxy, .. } in lanes {
-        let (name, timeout, port) = (kind.name(), kind.timeout(), proxy.port());
-        write!(
-            config,
-            r#"
-[transports.{name}]
-kind = "smtp"
+fn relay(lane: &Lane) -> String {
+    let (timeout, port) = (lane.kind.timeout(), lane.proxy.port());
+    format!(
+        r#"kind = "smtp"
 url = "smtp://127.0.0.1:{port}"
 connect_timeout = "{timeout}"
 command_timeout = "{timeout}"
 data_timeout = "{timeout}"
 idle_timeout = "30m"
 connections_max = 2
-
-[routes.{name}]
-transport = "{name}"
-policy = "quick"
-unconfirmed_max = {UNCONFIRMED_MAX}
 "#
-        )
-        .unwrap();
-    }
-    config
+    )
 }
 
 fn mail(lane: &Lane, n: usize) -> Value {
@@ -61,7 +47,7 @@ fn mail(lane: &Lane, n: usize) -> Value {
 fn mails_end_with_few_copies_whatever_the_network_does() {
     let sink = Sink::new();
     let lanes = Lane::all(sink.port(), &CUTS, Duration::from_secs(3));
-    let subject = Subject::start(&config(&lanes));
+    let subject = Subject::start(&outbound(&lanes, false, relay));
     fail_all(
         &lanes,
         |lane, numbers| subject.accept(&numbers.map(|n| mail(lane, n)).collect()),

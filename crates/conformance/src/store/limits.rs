@@ -111,7 +111,7 @@ pub async fn permits_are_split_fairly_while_others_want_some(store: &dyn Store) 
     let grant = store.draw_limit(asks(ANN, 2, ask)).await.unwrap();
     assert_eq!((grant.held, grant.free, grant.fair), (4, 0, Some(3)), "its part, or what is in use");
     assert_eq!(held(store, BOB, 2, 10, (0, 1)).await, 1, "it has what it wants");
-    assert_eq!(held(store, ANN, 3, 10, (2, 9)).await, 4, "bob wants no more");
+    assert_eq!(held(store, ANN, 3, 10, (2, 9)).await, 4, "bob no longer wants any");
 }
 
 /// Its sends are over by then.
@@ -121,7 +121,7 @@ pub async fn the_permits_of_a_dead_instance_come_back(store: &dyn Store) {
     assert_eq!(held(store, BOB, 1, 29, (0, 5)).await, 0, "it may live");
     assert_eq!(held(store, BOB, 2, 30, (0, 5)).await, 5);
     store.leave(BOB).await.unwrap();
-    assert_eq!(held(store, InstanceId(77), 1, 31, (0, 5)).await, 5, "whoever left holds nothing");
+    assert_eq!(held(store, InstanceId(77), 1, 31, (0, 5)).await, 5, "an instance that left holds nothing");
 }
 
 /// Without a heartbeat it holds them until the time that it named.

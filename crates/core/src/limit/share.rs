@@ -88,7 +88,7 @@ impl Share {
         self.is_fresh(now) && !self.unsettled && self.in_use >= self.part_of(self.held) && self.free == 0
     }
 
-    /// Of so many permits, those that are ours to use.
+    /// This instance's part of `permits`.
     fn part_of(&self, permits: usize) -> usize {
         self.fair.map_or(permits, |fair| fair.min(permits))
     }
